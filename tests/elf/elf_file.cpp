@@ -223,7 +223,8 @@ std::string ImageDefect(const ElfImage& image) {
     }
     if (segment.FileStart() < image.low || segment.End() > image.high) return "segment in span";
     if (segment.file_size != 0 && segment.FileOffset() % kElfPageSize != 0) return "offset";
-    if (segment.file_size != 0 && segment.FileOffset() > INT64_MAX - image.Span()) {
+    if (segment.file_size != 0 &&
+        segment.FileOffset() > INT64_MAX - (segment.FileEnd() - segment.FileStart())) {
       return "offset range";
     }
     if (segment.PaddingStart() > segment.FileEnd() ||
