@@ -10,6 +10,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); ++i) {
     const pid_t child = fork();
     if (child == 0) {
+      signal(signals[i], SIG_DFL);
       kill(getpid(), signals[i]);
       _exit(0);
     }
