@@ -1,20 +1,24 @@
-// A function nested in C needs a trampoline on the stack: the linker marks the program, and the
-// stack can be executed.
-#include "guest.h"
+// Linked so that its stacks can be executed (PT_GNU_STACK): main's and those of threads.
+#include "fault.h"
 
-static int Apply(int (*function)(int), int value) { return function(value); }
-
-static int Outer(int base) {
-  __extension__ int AddBase(int value) { return value + base; }
-  return Apply(AddBase, 10);
+static int RunOnStack(int value) {
+  // mov eax, edi; add eax, 1; ret
+  volatile unsigned char code[] = {0x89, 0xf8, 0x83, 0xc0, 0x01, 0xc3};
+  return ((int (*)(int))(uintptr_t)code)(value);
 }
 
-static void* Thread(void* argument) { return (void*)(intptr_t)Outer((int)(intptr_t)argument); }
+static void* Thread(void* argument) { return (void*)(intptr_t)RunOnStack((int)(intptr_t)argument); }
 
 int main(void) {
-  Fact(Outer(5) == 15, "a trampoline on main's stack");
-  void* result;
-  pthread_join(Start(Thread, (void*)7), &result);
-  Fact((intptr_t)result == 17, "and on a thread's");
+  CatchFaults();
+  volatile int result = 0;
+  Fact(!FAULTS(result = RunOnStack(5)) && result == 6, "code on main's stack");
+  void* from_thread;
+  pthread_join(Start(Thread, (void*)7), &from_thread);
+  Fact((intptr_t)from_thread == 8, "and on a thread's");
+  void (*data)(void) = (void (*)(void))Map(kPage, PROT_READ | PROT_WRITE);
+  *(unsigned char*)(uintptr_t)data = 0xc3;
+  Fact(FAULTS(data()) && SegvWas(SEGV_ACCERR, (void*)(uintptr_t)data),
+       "other memory cannot be executed all the same");
   return Done();
 }

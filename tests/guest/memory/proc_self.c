@@ -27,7 +27,6 @@ int main(int argc, char** argv) {
   fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   got = read(fd, text, sizeof(text));
   close(fd);
-  extern char** environ;
   Fact(environ[0] == NULL || (got > 0 && strncmp(text, environ[0], strlen(environ[0])) == 0),
        "/proc/self/environ starts with the first variable");
   snprintf(text, sizeof(text), "/proc/%d/exe", getpid());

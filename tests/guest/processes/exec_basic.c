@@ -1,7 +1,5 @@
 #include "guest.h"
 
-extern char** environ;
-
 int main(int argc, char** argv) {
   if (argc > 1) {
     Fact(argc == 5, "five arguments");

@@ -1,7 +1,5 @@
 #include "guest.h"
 
-extern char** environ;
-
 int main(int argc, char** argv) {
   if (argc > 1) return atoi(argv[1]);
   char* arguments[] = {argv[0], (char*)"31", NULL};

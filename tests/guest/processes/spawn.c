@@ -2,8 +2,6 @@
 
 #include "guest.h"
 
-extern char** environ;
-
 int main(int argc, char** argv) {
   if (argc > 1) {
     const char* value = getenv("GUEST_SPAWN");

@@ -13,6 +13,10 @@ static pid_t StartChild(void) {
   if (child < 0) Skip("no pseudo-terminal");
   if (child == 0) {
     NoCore();
+    // Whoever runs us may have them ignored.
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     if (write(1, "ready", 5) != 5) _exit(1);
     for (;;) pause();
   }

@@ -14,7 +14,7 @@ static int most;
 static void* Work(void* argument) {
   const int self = (int)(intptr_t)argument;
   for (int i = 0; i < 100; ++i) {
-    if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) Add(&serial, 1);
+    if (pthread_barrier_wait(&barrier) != 0) Add(&serial, 1);
     if (self == 0) {
       pthread_rwlock_wrlock(&lock);
       ++shared_value[0];
