@@ -14,8 +14,8 @@ static void OnFault(int signal, siginfo_t* info, void* context) {
   (void)context;
   if (is_toucher && info->si_code == SEGV_ACCERR && info->si_addr == page)
     Add(&faulting_thread_right, 1);
-  Add(&faults, 1);
   mprotect(page, kPage, PROT_READ | PROT_WRITE);
+  Add(&faults, 1);
 }
 
 static void* Touch(void* argument) {

@@ -20,7 +20,7 @@ static void Take(int signal, siginfo_t* info, void* context) {
 static void* Work(void* argument) {
   const int self = (int)(intptr_t)argument;
   Add(&started, 1);
-  WaitUntil(&started, kThreads);
+  WaitUntil(&started, kThreads + 1);  // main too: then all handles are known
   for (int i = 0; i < 300; ++i) {
     const union sigval value = {.sival_int = 5};
     if (pthread_sigqueue(threads[(self + 1 + i % (kThreads - 1)) % kThreads], SIGRTMIN, value) == 0)
@@ -42,6 +42,7 @@ int main(void) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
   for (intptr_t i = 0; i < kThreads; ++i) threads[i] = Start(Work, (void*)i);
+  Add(&started, 1);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   Fact(sent == received && sent > 0, "every signal that was queued was handled");
   Fact(wrong == 0, "with its value, and errno undisturbed");
