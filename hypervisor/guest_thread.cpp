@@ -59,12 +59,19 @@ void GuestThread::StartDetached(const kvm_regs& context) {
 
 void GuestThread::SetFsBase(std::uint64_t base) {
   carrier_->vcpu().special_registers().fs.base = base;
-  carrier_->vcpu().MarkSpecialRegistersDirty();
+  MarkSegmentsDirty();
 }
 
 void GuestThread::SetGsBase(std::uint64_t base) {
   carrier_->vcpu().special_registers().gs.base = base;
-  carrier_->vcpu().MarkSpecialRegistersDirty();
+  MarkSegmentsDirty();
+}
+
+void GuestThread::MarkSegmentsDirty() {
+  Vcpu& vcpu = carrier_->vcpu();
+  // kvm_amd reports the TSS as busy (type 11) whatever it was set to.
+  vcpu.special_registers().tr.type = static_cast<std::uint8_t>(process_->machine().host().tss_type);
+  vcpu.MarkSpecialRegistersDirty();
 }
 
 bool GuestThread::RecordSignal(int signal, const siginfo_t& info) {
@@ -92,6 +99,7 @@ int GuestThread::Run() {
     carrier_->PublishCpu(cpu, node);
     if (detached_) Resume();
     const int error = carrier_->vcpu().Run();
+    if (getenv("TRACE")) fprintf(stderr,"err %d exit %d port %x rip %llx rsp %llx cr2 %llx cs %x frame %lx\n",error,carrier_->vcpu().run().exit_reason,carrier_->vcpu().run().io.port,carrier_->vcpu().registers().rip,carrier_->vcpu().registers().rsp,carrier_->vcpu().special_registers().cr2,carrier_->vcpu().special_registers().cs.selector,carrier_->InterruptFrameOf(true).rip);
     if (error == 0) {
       HandleExit();
     } else if (error == EINTR || error == EAGAIN) {

@@ -95,6 +95,7 @@ class GuestThread {
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
   void SaveVectorState();
   void Resume();
+  void MarkSegmentsDirty();
   kvm_regs ProgramRegisters();
   SignalDelivery DescribeException(unsigned vector, std::uint64_t error_code);
   [[noreturn]] void Abort(const std::string& what);
