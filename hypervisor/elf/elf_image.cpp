@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <gelf.h>
 #include <libelf.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -14,8 +13,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <memory>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -30,11 +27,6 @@ constexpr uint64_t PageOffset(uint64_t address) { return address & (kElfPageSize
 // Valid for address <= 2^64 - page.
 constexpr uint64_t PageAlign(uint64_t address) { return PageStart(address + kElfPageSize - 1); }
 
-struct ElfCloser {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
-using UniqueElf = std::unique_ptr<Elf, ElfCloser>;
-
 Unexpected<ElfError> Refused(int error_number, std::string message) {
   return Unexpected{ElfError{ElfError::Outcome::kRefused, error_number, std::move(message)}};
 }
@@ -43,7 +35,6 @@ Unexpected<ElfError> LostImage(int error_number, std::string message) {
   return Unexpected{ElfError{ElfError::Outcome::kLostImage, error_number, std::move(message)}};
 }
 
-// A libelf handle owns what it returned, so the headers are used while the reader lives.
 class ElfReader {
  public:
   ElfReader(int fd, ElfRole role)
@@ -64,32 +55,57 @@ class ElfReader {
   using Failure = std::optional<Unexpected<ElfError>>;
 
   Failure Open() {
-    [[maybe_unused]] static const unsigned version = elf_version(EV_CURRENT);
     struct stat status;
     if (fstat(fd_, &status) != 0) {
       return Refused(errno, fmt::format("cannot be examined: {}", std::strerror(errno)));
     }
     if (!S_ISREG(status.st_mode)) return Refused(EACCES, "not a regular file");
     file_size_ = static_cast<uint64_t>(status.st_size);
-    if (role_ == ElfRole::kInterpreter && file_size_ < sizeof(Elf64_Ehdr)) {
-      return Refused(EIO, "shorter than an ELF header");
-    }
-    elf_.reset(elf_begin(fd_, ELF_C_READ, nullptr));
-    if (elf_ == nullptr) {
-      return Refused(malformed_, fmt::format("not readable as ELF: {}", elf_errmsg(-1)));
-    }
-    if (elf_kind(elf_.get()) != ELF_K_ELF) return Refused(malformed_, "not an ELF file");
     return std::nullopt;
   }
 
+  // Reads bytes [offset, offset + size) of the file; false if they are not all there.
+  bool ReadAt(uint64_t offset, void* buffer, size_t size) const {
+    auto* bytes = static_cast<char*>(buffer);
+    while (size > 0) {
+      if (offset > INT64_MAX - size) return false;
+      const ssize_t got = pread(fd_, bytes, size, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      bytes += got;
+      offset += static_cast<uint64_t>(got);
+      size -= static_cast<size_t>(got);
+    }
+    return true;
+  }
+
+  // Reads `count` file structures of `type` and converts them to this machine's form. The class,
+  // byte order and version that the file claims play no part, as for Linux: only the machine
+  // counts.
+  bool ReadStructures(uint64_t offset, Elf_Type type, void* structures, size_t size) const {
+    [[maybe_unused]] static const unsigned version = elf_version(EV_CURRENT);
+    std::vector<char> raw(size);
+    if (!ReadAt(offset, raw.data(), size)) return false;
+    Elf_Data source = {};
+    source.d_buf = raw.data();
+    source.d_type = type;
+    source.d_version = EV_CURRENT;
+    source.d_size = size;
+    Elf_Data target = source;
+    target.d_buf = structures;
+    return elf64_xlatetom(&target, &source, ELFDATA2LSB) != nullptr;
+  }
+
   Failure ReadHeader() {
-    if (gelf_getclass(elf_.get()) != ELFCLASS64) {
-      return Refused(malformed_, "not a 64-bit ELF file; only x86-64 programs can be run");
+    if (!ReadStructures(0, ELF_T_EHDR, &header_, sizeof(header_))) {
+      // The program headers cannot be in the file either, so Linux finds no ELF file at all.
+      return role_ == ElfRole::kProgram ? Refused(ENOEXEC, "not an ELF file")
+                                        : Refused(EIO, "shorter than an ELF header");
     }
-    if (gelf_getehdr(elf_.get(), &header_) == nullptr) {
-      return Refused(malformed_, fmt::format("unreadable ELF header: {}", elf_errmsg(-1)));
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) {
+      return Refused(malformed_, "not an ELF file");
     }
-    if (header_.e_ident[EI_DATA] != ELFDATA2LSB || header_.e_machine != EM_X86_64) {
+    if (header_.e_machine != EM_X86_64) {
       return Refused(malformed_, fmt::format("made for another processor (ELF machine {}); only "
                                              "x86-64 programs can be run",
                                              header_.e_machine));
@@ -108,14 +124,6 @@ class ElfReader {
     return std::nullopt;
   }
 
-  // Bytes [offset, offset + size) of the file, converted from `type`; null if they are not all in
-  // the file.
-  const void* Chunk(uint64_t offset, size_t size, Elf_Type type) {
-    if (size > file_size_ || offset > file_size_ - size) return nullptr;
-    Elf_Data* data = elf_getdata_rawchunk(elf_.get(), static_cast<int64_t>(offset), size, type);
-    return data != nullptr && data->d_size == size ? data->d_buf : nullptr;
-  }
-
   Failure ReadProgramHeaders() {
     if (header_.e_phentsize != sizeof(Elf64_Phdr)) {
       return Refused(malformed_, fmt::format("program headers of {} bytes, not of {}",
@@ -128,13 +136,12 @@ class ElfReader {
                      fmt::format("{} program headers, more than the {} Linux takes",
                                  header_.e_phnum, kMaxProgramHeaderBytes / sizeof(Elf64_Phdr)));
     }
-    const void* table = Chunk(header_.e_phoff, size, ELF_T_PHDR);
-    if (table == nullptr) {
+    program_headers_.resize(header_.e_phnum);
+    if (!ReadStructures(header_.e_phoff, ELF_T_PHDR, program_headers_.data(), size)) {
       return Refused(malformed_, fmt::format("program headers at offset {:#x} are not in the file "
                                              "(size {:#x}); is it truncated?",
                                              header_.e_phoff, file_size_));
     }
-    program_headers_ = std::span(static_cast<const Elf64_Phdr*>(table), header_.e_phnum);
     return std::nullopt;
   }
 
@@ -149,14 +156,14 @@ class ElfReader {
     if (found->p_offset > INT64_MAX - size) {
       return Refused(EINVAL, fmt::format("interpreter name at offset {:#x}", found->p_offset));
     }
-    const auto* name = static_cast<const char*>(Chunk(found->p_offset, size, ELF_T_BYTE));
-    if (name == nullptr) {
+    std::string name(size, '\0');
+    if (!ReadAt(found->p_offset, name.data(), size)) {
       return Refused(EIO, fmt::format("interpreter name at offset {:#x} is not in the file (size "
                                       "{:#x}); is it truncated?",
                                       found->p_offset, file_size_));
     }
-    if (name[size - 1] != '\0') return Refused(ENOEXEC, "interpreter name without end");
-    image_.interpreter.emplace(name);
+    if (name.back() != '\0') return Refused(ENOEXEC, "interpreter name without end");
+    image_.interpreter.emplace(name.c_str());
     return std::nullopt;
   }
 
@@ -236,9 +243,8 @@ class ElfReader {
   const ElfRole role_;
   const int malformed_;  // errno for a file that is not what it should be
   uint64_t file_size_ = 0;
-  UniqueElf elf_;
-  GElf_Ehdr header_ = {};
-  std::span<const Elf64_Phdr> program_headers_;
+  Elf64_Ehdr header_ = {};
+  std::vector<Elf64_Phdr> program_headers_;
   ElfImage image_ = {};
 };
 

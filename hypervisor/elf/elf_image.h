@@ -1,9 +1,9 @@
 // Reads an executable's headers the way execve(2) does, trusting none of them.
 //
 // What Linux accepts is accepted, what it refuses is refused with the same errno (facts: the
-// behaviour of Linux 6.x on x86-64, checked against the running kernel by tests/elf). One known
-// difference, for files no linker makes: Linux does not look at EI_CLASS, EI_DATA and EI_VERSION of
-// an x86-64 file; libelf does, so a file that has them wrong is ENOEXEC here.
+// behaviour of Linux 6.x on x86-64, checked against the running kernel by tests/elf). Only libelf's
+// conversions are used and not its file handles: those refuse files for their class, byte order or
+// section headers, which execve(2) does not look at.
 #ifndef TRAPLINE_HYPERVISOR_ELF_ELF_IMAGE_H_
 #define TRAPLINE_HYPERVISOR_ELF_ELF_IMAGE_H_
 
@@ -80,7 +80,8 @@ struct ElfImage {
   // later one replaces an earlier one as under Linux. May be empty in a program (which dies by
   // SIGSEGV at its first instruction).
   std::vector<ElfSegment> segments;
-  // PT_INTERP up to its first NUL; so it may be empty (open gives ENOENT).
+  // PT_INTERP up to its first NUL; so it may be empty, which execve takes for
+  // the working directory: EACCES.
   std::optional<std::string> interpreter;
   // Page-rounded span of all segments: [low, high); both 0 without segments.
   uint64_t low;

@@ -18,9 +18,11 @@ inline constexpr int kMaxInterpreterDepth = 5;
 // The new argument vector is: interpreter, argument (if any), path of the script, the old arguments
 // from argv[1] on.
 struct ScriptLine {
-  std::string interpreter;  // may be empty ("#!" followed by a NUL or nothing): open gives ENOENT
-  std::optional<std::string>
-      argument;  // the rest of the line as one argument, blanks inside kept; may be empty
+  // May be empty ("#!" followed by a NUL or nothing), which execve takes for the working directory:
+  // EACCES.
+  std::string interpreter;
+  // The rest of the line as one argument, blanks inside kept; may be empty.
+  std::optional<std::string> argument;
 };
 
 // `start` is the start of the file: its first 256 bytes, or all of a shorter file (more is
