@@ -10,6 +10,7 @@ import termios
 import time
 
 RUN = os.environ["RUN"].split()
+os.environ["HISTFILE"] = ""
 
 
 def spawn(argv):
@@ -64,8 +65,7 @@ def suspend():
     os.write(fd, b"fg >/dev/null\n")
     time.sleep(0.5)
     os.write(fd, b"input\n")
-    print(re.findall("^resumed.*", read_until(fd, b"resumed input"), re.M))
-    read_until(fd, b"> ")
+    print(re.findall("^resumed.*", read_until(fd, b"resumed input[^>]*> "), re.M))
     os.write(fd, b"echo st''atus $?; exit\n")
     print(re.findall(r"status \d+", read_until(fd, rb"status \d+")))
     os.waitpid(pid, 0)
