@@ -205,7 +205,7 @@ def devices(suite):
             suite.results.skips(name, "this user may not make a mount namespace; run as root")
     else:
         scripts = {
-            "no-kvm-device": "mkdir d; touch d/null; mount --bind /dev/null d/null; mount --rbind d /dev",
+            "no-kvm-device": "mkdir -p d; touch d/null; mount --bind /dev/null d/null; mount --rbind d /dev",
             "kvm-not-kvm": "mount --bind /dev/zero /dev/kvm",
         }
         for name, script in scripts.items():

@@ -1,4 +1,5 @@
-/* Does to itself what the first argument names. Every outcome is the kernel's and the processor's business alone. */
+/* Does to itself what the first argument names. Every outcome is the kernel's and the processor's
+ * business alone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -15,26 +16,28 @@
 
 #define USER_END 0x7ffffffff000ul
 
-static void report(const char *what, long result) { printf("%s: %s\n", what, result < 0 ? strerror(errno) : "ok"); }
+static void report(const char* what, long result) {
+  printf("%s: %s\n", what, result < 0 ? strerror(errno) : "ok");
+}
 
-static void *sleeper(void *unused) {
+static void* sleeper(void* unused) {
   for (;;) pause();
   return unused;
 }
 
-static void *spinner(void *unused) {
+static void* spinner(void* unused) {
   for (volatile long i = 0;; i++) {
   }
   return unused;
 }
 
-static long in_thread(pthread_attr_t *attributes, void *(*function)(void *)) {
+static long in_thread(pthread_attr_t* attributes, void* (*function)(void*)) {
   pthread_t thread;
   errno = pthread_create(&thread, attributes, function, 0);
   return errno ? -1 : 0;
 }
 
-static void *leaves_last(void *unused) {
+static void* leaves_last(void* unused) {
   usleep(100000);
   puts("the last thread");
   exit(5);
@@ -46,14 +49,38 @@ static void on_signal(int number) {
   _exit(number);
 }
 
-/* Calls no system call that ends, stops or replaces the process, creates one, changes the machine, or is known to differ
- * (rseq is refused under the monitor). */
+/* Calls no system call that ends, stops or replaces the process, creates one, changes the machine,
+ * or is known to differ (rseq is refused under the monitor). */
 static int is_spared(int number) {
-  static const int spared[] = {SYS_rt_sigreturn, SYS_pause, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group, SYS_vhangup, SYS_sync,
-                               SYS_reboot, SYS_rseq, SYS_swapoff, SYS_swapon, SYS_acct, SYS_clone, SYS_clone3, SYS_kexec_load,
-                               SYS_init_module, SYS_delete_module, SYS_setsid, SYS_umask, SYS_personality, SYS_io_uring_setup,
-                               SYS_userfaultfd, SYS_sched_yield, SYS_restart_syscall, SYS_bpf, SYS_perf_event_open,
-                               335, 336 /* the kernel's probes: SIGILL */};
+  static const int spared[] = {SYS_rt_sigreturn,
+                               SYS_pause,
+                               SYS_fork,
+                               SYS_vfork,
+                               SYS_exit,
+                               SYS_exit_group,
+                               SYS_vhangup,
+                               SYS_sync,
+                               SYS_reboot,
+                               SYS_rseq,
+                               SYS_swapoff,
+                               SYS_swapon,
+                               SYS_acct,
+                               SYS_clone,
+                               SYS_clone3,
+                               SYS_kexec_load,
+                               SYS_init_module,
+                               SYS_delete_module,
+                               SYS_setsid,
+                               SYS_umask,
+                               SYS_personality,
+                               SYS_io_uring_setup,
+                               SYS_userfaultfd,
+                               SYS_sched_yield,
+                               SYS_restart_syscall,
+                               SYS_bpf,
+                               SYS_perf_event_open,
+                               335,
+                               336 /* the kernel's probes: SIGILL */};
   for (size_t i = 0; i < sizeof spared / sizeof *spared; i++)
     if (spared[i] == number) return 1;
   return 0;
@@ -68,8 +95,8 @@ static void sweep(void) {
   }
 }
 
-int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "";
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
   long page = sysconf(_SC_PAGESIZE);
   setvbuf(stdout, 0, _IONBF, 0);
   puts("started");
@@ -77,30 +104,36 @@ int main(int argc, char **argv) {
   if (IS("ud2")) __asm__ volatile("ud2");
   if (IS("hlt")) __asm__ volatile("hlt");
   if (IS("jump-null")) ((void (*)(void))0)();
-  if (IS("noncanonical")) *(volatile char *)(1ul << 62) = 1;
+  if (IS("noncanonical")) *(volatile char*)(1ul << 62) = 1;
   if (IS("bad-stack")) __asm__ volatile("mov $0x1000, %%rsp; push %%rax" ::: "memory");
   if (IS("munmap-all")) return (int)syscall(SYS_munmap, 0, USER_END);
   if (IS("munmap-stack")) {
     unsigned long here = (unsigned long)&page & -page;
     return (int)syscall(SYS_munmap, here - 64 * page, 200 * page);
   }
-  if (IS("munmap-libc")) return (int)syscall(SYS_munmap, (unsigned long)&printf & ~0xffffful, 1l << 21);
+  if (IS("munmap-libc"))
+    return (int)syscall(SYS_munmap, (unsigned long)&printf & ~0xffffful, 1l << 21);
   if (IS("mprotect-all")) {
-    for (unsigned long at = (unsigned long)&main & -page;; at += page) syscall(SYS_mprotect, at, page, PROT_NONE);
+    for (unsigned long at = (unsigned long)&main & -page;; at += page)
+      syscall(SYS_mprotect, at, page, PROT_NONE);
   }
-  if (IS("mprotect-code")) return (int)syscall(SYS_mprotect, (unsigned long)&main & -page, page, PROT_READ);
+  if (IS("mprotect-code"))
+    return (int)syscall(SYS_mprotect, (unsigned long)&main & -page, page, PROT_READ);
   if (IS("map-over-all"))
-    return (int)syscall(SYS_mmap, 0x10000, USER_END - 0x20000, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    return (int)syscall(SYS_mmap, 0x10000, USER_END - 0x20000, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   if (IS("huge-mmap")) {
     for (int bits = 36; bits < 64; bits++) {
-      void *p = mmap(0, 1ul << bits, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (bits < 45 || bits > 46) printf("%d bits: %s\n", bits, p == MAP_FAILED ? strerror(errno) : "ok");
+      void* p = mmap(0, 1ul << bits, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (bits < 45 || bits > 46)
+        printf("%d bits: %s\n", bits, p == MAP_FAILED ? strerror(errno) : "ok");
       if (p != MAP_FAILED) munmap(p, 1ul << bits);
     }
   }
   if (IS("huge-mmap-touch")) {
     unsigned long size = 1ul << 42;
-    char *p = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char* p =
+        mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return 1;
     for (unsigned long at = 0; at < size; at += size / 64) p[at] = 1;
     puts("touched");
@@ -109,21 +142,27 @@ int main(int argc, char **argv) {
   if (IS("negative-mmap")) {
     report("length 0", (long)mmap(0, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     report("length -1", (long)mmap(0, -1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    report("kernel half", (long)mmap((void *)0xffff800000000000, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-    report("mirror half", (long)mmap((void *)0x8000000000000000, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-    report("address 1", (long)mmap((void *)1, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-    report("last page", (long)mmap((void *)USER_END, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    report("kernel half", (long)mmap((void*)0xffff800000000000, page, PROT_READ,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    report("mirror half", (long)mmap((void*)0x8000000000000000, page, PROT_READ,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    report("address 1",
+           (long)mmap((void*)1, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    report("last page", (long)mmap((void*)USER_END, page, PROT_READ,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     report("wrong flags", (long)mmap(0, page, PROT_READ, 0, -1, 0));
     report("offset", (long)mmap(0, page, PROT_READ, MAP_PRIVATE, 0, 1));
-    report("munmap odd", munmap((void *)1, page));
-    report("munmap wraps", munmap((void *)(-page * 2), page * 4));
-    report("mprotect hole", mprotect((void *)0x10000, page, PROT_READ));
-    report("mremap hole", (long)mremap((void *)0x10000, page, 2 * page, MREMAP_MAYMOVE));
-    report("madvise hole", madvise((void *)0x10000, page, MADV_DONTNEED));
-    report("madvise odd", madvise((void *)0x10001, page, MADV_DONTNEED));
+    report("munmap odd", munmap((void*)1, page));
+    report("munmap wraps", munmap((void*)(-page * 2), page * 4));
+    report("mprotect hole", mprotect((void*)0x10000, page, PROT_READ));
+    report("mremap hole", (long)mremap((void*)0x10000, page, 2 * page, MREMAP_MAYMOVE));
+    report("madvise hole", madvise((void*)0x10000, page, MADV_DONTNEED));
+    report("madvise odd", madvise((void*)0x10001, page, MADV_DONTNEED));
   }
   if (IS("wild-pointers")) {
-    unsigned long wild[] = {0, 1, 0x1000, USER_END - 1, USER_END, 1ul << 47, 1ul << 50, 1ul << 63, 0xffff800000000000, -4096ul, -1ul};
+    unsigned long wild[] = {0,         1,         0x1000,    USER_END - 1,       USER_END,
+                            1ul << 47, 1ul << 50, 1ul << 63, 0xffff800000000000, -4096ul,
+                            -1ul};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
       report("write", syscall(SYS_write, 1, wild[i], 10));
       report("read", syscall(SYS_read, 0, wild[i], 10));
@@ -142,9 +181,9 @@ int main(int argc, char **argv) {
   if (IS("signal-bad-stack")) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
     sigaction(SIGSEGV, &action, 0);
-    stack_t stack = {.ss_sp = (void *)0x10000, .ss_size = 65536};
+    stack_t stack = {.ss_sp = (void*)0x10000, .ss_size = 65536};
     report("sigaltstack", sigaltstack(&stack, 0));
-    *(volatile char *)8 = 1;
+    *(volatile char*)8 = 1;
   }
   if (IS("exit-in-thread-leader")) {
     in_thread(0, leaves_last);
@@ -188,18 +227,22 @@ int main(int argc, char **argv) {
   if (IS("sigreturn-garbage")) {
     static char garbage[4096];
     memset(garbage, 0x5a, sizeof garbage);
-    __asm__ volatile("lea %0, %%rsp; add $1024, %%rsp; mov $15, %%eax; syscall" : : "m"(garbage) : "memory");
+    __asm__ volatile("lea %0, %%rsp; add $1024, %%rsp; mov $15, %%eax; syscall"
+                     :
+                     : "m"(garbage)
+                     : "memory");
   }
   if (IS("read-into-readonly")) {
     int pipes[2];
     if (pipe(pipes) || write(pipes[1], "x", 1) != 1) return 1;
-    report("read", read(pipes[0], (void *)((unsigned long)&main & -page), 1));
+    report("read", read(pipes[0], (void*)((unsigned long)&main & -page), 1));
   }
   if (IS("syscall-sweep")) sweep();
   if (IS("allocate")) {
     long blocks = 0;
-    for (char *p; (p = malloc(16 << 20)); blocks++) memset(p, 1, 4096);
-    printf("malloc failed in the end: %s\n", blocks > 5 && errno == ENOMEM ? "ENOMEM" : "too early");
+    for (char* p; (p = malloc(16 << 20)); blocks++) memset(p, 1, 4096);
+    printf("malloc failed in the end: %s\n",
+           blocks > 5 && errno == ENOMEM ? "ENOMEM" : "too early");
     return 3;
   }
   if (IS("threads")) {

@@ -14,13 +14,13 @@ static int depth(int n) {
   return depth(n + 1) + pad[0];
 }
 
-static void *segv(void *unused) {
-  *(volatile int *)16 = 1;
+static void* segv(void* unused) {
+  *(volatile int*)16 = 1;
   return unused;
 }
 
-int main(int argc, char **argv) {
-  const char *how = argc > 1 ? argv[1] : "";
+int main(int argc, char** argv) {
+  const char* how = argc > 1 ? argv[1] : "";
   puts("about to end");
   fflush(stdout);
   if (!strcmp(how, "segv")) segv(0);
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
   if (!strcmp(how, "trap")) __asm__ volatile("int3");
   if (!strcmp(how, "bus")) {
     int fd = open("empty", O_RDWR | O_CREAT, 0600);
-    char *p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char* p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     unlink("empty");
     *p = 1;
   }

@@ -1,10 +1,11 @@
 // Exceptions through many frames, from threads, and out of a thread by cancellation.
-#include <cstdio>
 #include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 struct Trace {
   ~Trace() { ++unwound; }
@@ -18,7 +19,7 @@ int Deep(int n) {
   return Deep(n - 1) + 1;
 }
 
-void *Sleeper(void *) {
+void* Sleeper(void*) {
   Trace trace;
   for (;;) pause();
 }
@@ -28,7 +29,7 @@ int main() {
   for (int i = 0; i < 1000; ++i) {
     try {
       Deep(i % 50);
-    } catch (const std::exception &error) {
+    } catch (const std::exception& error) {
       caught += std::string(error.what()) == "bottom";
     }
   }
@@ -43,14 +44,14 @@ int main() {
   }).join();
   try {
     std::rethrow_exception(carried);
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     std::printf("from thread: %s\n", error.what());
   }
   pthread_t thread;
   pthread_create(&thread, nullptr, Sleeper, nullptr);
   usleep(20000);
   pthread_cancel(thread);
-  void *result = nullptr;
+  void* result = nullptr;
   pthread_join(thread, &result);
   std::printf("cancelled %d\n", result == PTHREAD_CANCELED);
 }

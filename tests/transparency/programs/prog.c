@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint32_t hash(const char *s) {
+static uint32_t hash(const char* s) {
   uint32_t h = 2166136261u;
   for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
   return h;

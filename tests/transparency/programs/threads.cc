@@ -1,4 +1,5 @@
-// Threads of the C++ library: atomics, mutexes, condition variables, futures, thread-local data, many short lives.
+// Threads of the C++ library: atomics, mutexes, condition variables, futures, thread-local data,
+// many short lives.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
@@ -26,7 +27,7 @@ int main() {
       }
     });
   }
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread& thread : threads) thread.join();
   std::printf("sum %ld %ld %d\n", atomic_sum.load(), locked_sum, local);
 
   std::condition_variable changed;
@@ -49,7 +50,8 @@ int main() {
   std::printf("turns %d\n", turn);
 
   long total = 0;
-  for (int i = 0; i < 300; ++i) total += std::async(std::launch::async, [i] { return long{i}; }).get();
+  for (int i = 0; i < 300; ++i)
+    total += std::async(std::launch::async, [i] { return long{i}; }).get();
   std::printf("futures %ld\n", total);
 
   std::promise<int> promise;
