@@ -19,7 +19,7 @@ public class Threads {
         System.out.println("sum " + sum.get());
         ExecutorService pool = Executors.newFixedThreadPool(3);
         long total = 0;
-        for (Future<Integer> f : pool.invokeAll(java.util.Collections.nCopies(20, () -> 21))) total += f.get();
+        for (Future<Integer> f : pool.invokeAll(java.util.Collections.<Callable<Integer>>nCopies(20, () -> 21))) total += f.get();
         pool.shutdown();
         System.out.println("pool " + total);
         System.out.println(java.util.stream.LongStream.range(0, 1000000).parallel().filter(x -> x % 7 == 0).sum());

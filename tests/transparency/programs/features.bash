@@ -1,12 +1,13 @@
 # Bash features that need pipes, forks and descriptors of their own.
 diff <(seq 5) <(seq 2 6)
 coproc tr a-z A-Z
+pid=$COPROC_PID
 echo hello >&"${COPROC[1]}"
 fd=${COPROC[1]}
 exec {fd}>&-
 read -r answer <&"${COPROC[0]}"
 echo "coproc: $answer"
-wait "$COPROC_PID"
+wait "$pid"
 mapfile -t lines < <(printf '%s\n' one two three)
 declare -A count=([x]=1 [y]=2)
 echo "${#lines[@]} ${lines[2]} ${count[y]} ${!count[*]}"
