@@ -1,0 +1,73 @@
+// Entry points that run inside the guest: nothing but exits to the monitor and context restores.
+// Linked nowhere: the monitor copies [trapline_agent_begin, trapline_agent_end) to TRAPLINE_AGENT_CODE.
+#include "guest-agent/layout.h"
+
+    .section .rodata.trapline_agent, "a", @progbits
+    .balign 4096
+    .globl trapline_agent_begin, trapline_agent_end
+trapline_agent_begin:
+
+// Exception entries, one slot a vector. Gates name the ring-3 code segment and an IST stack, so a slot runs in
+// ring 3. Vectors that push an error code drop it before iretq. The monitor tells the vector from RIP.
+    .globl trapline_agent_exceptions
+trapline_agent_exceptions:
+    .set vector, 0
+    .rept TRAPLINE_VECTORS
+    .balign TRAPLINE_SLOT_SIZE
+    out %al, $TRAPLINE_PORT_EXCEPTION
+    .if vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30
+    lea 8(%rsp), %rsp
+    .endif
+    iretq
+    .set vector, vector + 1
+    .endr
+    .balign TRAPLINE_SLOT_SIZE
+
+// SYSCALL entries. Which of the two LSTAR names depends on the ring SYSCALL arrives in.
+// RCX = return address, R11 = flags, all other registers the program's.
+    .balign 64
+    .globl trapline_agent_syscall_ring0, trapline_agent_syscall_ring3
+trapline_agent_syscall_ring0:
+    out %al, $TRAPLINE_PORT_SYSTEM_CALL
+    sysretq
+    .balign 64
+trapline_agent_syscall_ring3:
+    out %al, $TRAPLINE_PORT_SYSTEM_CALL
+    jmp *%rcx
+
+// Context restores. RSP points to a frame in the thread page; works from ring 0 and from ring 3.
+    .balign 64
+    .globl trapline_agent_resume, trapline_agent_resume_vector
+trapline_agent_resume_vector:       // rdi = XSAVE image, rdx:rax = mask; frame: rdi rdx rax, then as below
+    xrstor64 (%rdi)
+    pop %rdi
+    pop %rdx
+    pop %rax
+trapline_agent_resume:              // frame: rip cs rflags rsp ss
+    iretq
+
+    .balign 64
+    .globl trapline_agent_save_vector
+trapline_agent_save_vector:         // rdi = XSAVE image, rdx:rax = mask
+    xsave64 (%rdi)
+    out %al, $TRAPLINE_PORT_VECTOR_SAVED
+
+// Start-up probes: does a ring-3 `out` exit, does the guest see the host's time stamp counter?
+    .balign 64
+    .globl trapline_agent_probe_out, trapline_agent_probe_tsc, trapline_agent_probe_syscall
+trapline_agent_probe_out:
+    out %al, $TRAPLINE_PORT_PROBE
+    jmp trapline_agent_probe_out
+trapline_agent_probe_tsc:
+    rdtsc
+    out %al, $TRAPLINE_PORT_PROBE
+trapline_agent_probe_syscall:
+    syscall
+    out %al, $TRAPLINE_PORT_PROBE
+    .globl trapline_agent_probe_fault
+trapline_agent_probe_fault:         // rdi = address; faults once, then the slot's iretq retries
+    mov (%rdi), %rax
+    out %al, $TRAPLINE_PORT_PROBE
+    .balign 16
+trapline_agent_end:
+    .section .note.GNU-stack, "", @progbits

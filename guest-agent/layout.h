@@ -1,0 +1,44 @@
+// Guest address-space layout and entry points shared by the agent's assembly and the monitor.
+// Only preprocessor constants here, so that agent.S can include it.
+#pragma once
+
+// The agent lies in the low 2 GiB, so that its code reaches its data with absolute 32-bit operands.
+// The monitor reserves [TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END) in its own address space: the program can
+// never map memory there.
+#define TRAPLINE_AGENT_BASE 0x7fe00000
+#define TRAPLINE_AGENT_END 0x80000000
+
+// Code: readable and executable in ring 3, the same page in every page table.
+#define TRAPLINE_AGENT_CODE 0x7fe00000
+
+// The thread page region: one virtual address, other memory in each thread's page table.
+#define TRAPLINE_THREAD_PAGE 0x7ff00000
+#define TRAPLINE_FAULT_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x2000)      // IST 1: #PF
+#define TRAPLINE_EXCEPTION_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x3000)  // IST 2: every other vector
+#define TRAPLINE_VECTOR_STATE (TRAPLINE_THREAD_PAGE + 0x4000)         // XSAVE image, 64-byte aligned
+#define TRAPLINE_VECTOR_STATE_SIZE 0x4000
+#define TRAPLINE_THREAD_PAGES 8
+
+// Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT and TSS
+// are shared: the IST stacks they name are per thread.
+#define TRAPLINE_GDT 0xffffff0000000000
+#define TRAPLINE_IDT 0xffffff0000001000
+#define TRAPLINE_TSS 0xffffff0000002000
+
+// Selectors, the values Linux gives a 64-bit process.
+#define TRAPLINE_KERNEL_CS 0x10
+#define TRAPLINE_USER_SS 0x2b
+#define TRAPLINE_USER_CS 0x33
+#define TRAPLINE_TSS_SELECTOR 0x40
+#define TRAPLINE_CPU_NUMBER_SELECTOR 0x7b  // limit = node << 12 | cpu, read with LSL by getcpu in the vDSO
+
+// Exit ports: an `out` to one of them leaves the guest. The TSS I/O bitmap opens just these to ring 3.
+#define TRAPLINE_PORT_FIRST 0x80
+#define TRAPLINE_PORT_SYSTEM_CALL 0x80
+#define TRAPLINE_PORT_EXCEPTION 0x81
+#define TRAPLINE_PORT_VECTOR_SAVED 0x82
+#define TRAPLINE_PORT_PROBE 0x83
+#define TRAPLINE_PORT_COUNT 8
+
+#define TRAPLINE_SLOT_SIZE 16
+#define TRAPLINE_VECTORS 32

@@ -1,0 +1,533 @@
+#include "hypervisor/address_space.h"
+
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace trapline {
+namespace {
+
+constexpr unsigned kSeveral = ~0u;
+// Native kernels keep this much free below a growing stack (stack_guard_gap).
+constexpr std::uint64_t kStackGuardGap = 256 * kPageSize;
+
+void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+long Host(long result) { return result < 0 ? -errno : result; }
+
+bool ValidRange(std::uint64_t address, std::uint64_t length) {
+  return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
+}
+
+bool Reserve(std::uint64_t start, std::uint64_t end) {
+  void* got = mmap(Pointer(start), end - start, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return false;
+  if (got != Pointer(start)) {  // kernels before 4.17 take the address as a hint
+    munmap(got, end - start);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(Machine& machine, bool count_page_use)
+    : machine_(machine), count_page_use_(count_page_use) {
+  if (!Reserve(TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END)) {
+    throw KvmError(EEXIST, "the address range of the in-guest code is taken (0x7fe00000-0x80000000)");
+  }
+}
+
+bool AddressSpace::IsFree(std::uint64_t start, std::uint64_t end) {
+  if (!Reserve(start, end)) return false;
+  munmap(Pointer(start), end - start);
+  return true;
+}
+
+// --- region bookkeeping
+
+AddressSpace::RegionMap::iterator AddressSpace::FindRegion(std::uint64_t address) {
+  auto it = regions_.upper_bound(address);
+  if (it == regions_.begin()) return regions_.end();
+  --it;
+  return address < it->second.end ? it : regions_.end();
+}
+
+std::optional<Region> AddressSpace::Find(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  auto it = regions_.upper_bound(address);
+  if (it == regions_.begin()) return std::nullopt;
+  --it;
+  if (address >= it->second.end) return std::nullopt;
+  return it->second;
+}
+
+std::map<std::uint64_t, Region> AddressSpace::Regions() const {
+  const std::lock_guard lock(mutex_);
+  return regions_;
+}
+
+std::vector<Range> AddressSpace::CoveredParts(std::uint64_t start, std::uint64_t end) const {
+  std::vector<Range> parts;
+  auto it = regions_.upper_bound(start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < end; ++it) {
+    const Range part{std::max(start, it->first), std::min(end, it->second.end)};
+    if (part.start >= part.end) continue;
+    if (!parts.empty() && parts.back().end == part.start) {
+      parts.back().end = part.end;
+    } else {
+      parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+bool AddressSpace::Covered(std::uint64_t start, std::uint64_t end) const {
+  const auto parts = CoveredParts(start, end);
+  return parts.size() == 1 && parts[0].start == start && parts[0].end == end;
+}
+
+// Reserves every part of the range that is not the program's. False, and nothing reserved, when the monitor has
+// something there.
+bool AddressSpace::ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed) {
+  std::uint64_t at = start;
+  auto parts = CoveredParts(start, end);
+  parts.push_back({end, end});
+  for (const Range& part : parts) {
+    if (at < part.start) {
+      if (!Reserve(at, part.start)) {
+        for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
+        claimed.clear();
+        return false;
+      }
+      claimed.push_back({at, part.start});
+    }
+    at = part.end;
+  }
+  return true;
+}
+
+void AddressSpace::Split(std::uint64_t address) {
+  auto it = FindRegion(address);
+  if (it == regions_.end() || it->first == address) return;
+  Region upper = it->second;
+  it->second.end = address;
+  upper.grows_down = false;
+  regions_[address] = upper;
+}
+
+void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
+  Split(start);
+  Split(end);
+  regions_.erase(regions_.lower_bound(start), regions_.lower_bound(end));
+}
+
+void AddressSpace::Insert(std::uint64_t start, const Region& region) {
+  Remove(start, region.end);
+  auto it = regions_.insert_or_assign(start, region).first;
+  // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
+  const auto same = [](const Region& a, const Region& b) {
+    return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down;
+  };
+  if (it != regions_.begin()) {
+    auto before = std::prev(it);
+    if (before->second.end == start && same(before->second, it->second)) {
+      before->second.end = it->second.end;
+      regions_.erase(it);
+      it = before;
+    }
+  }
+  auto after = std::next(it);
+  if (after != regions_.end() && it->second.end == after->first && same(it->second, after->second)) {
+    it->second.end = after->second.end;
+    regions_.erase(after);
+  }
+}
+
+void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& region) {
+  const std::lock_guard lock(mutex_);
+  Region adopted = region;
+  adopted.end = end;
+  Insert(start, adopted);
+}
+
+// --- page tables
+
+void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (count_page_use_) HarvestAccess(carrier, start, end);
+    carrier.page_table().Clear({start}, end - start);
+  });
+}
+
+void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
+  carrier.page_table().ForEach(
+      {start}, end - start, [&](GuestVirtual address, std::uint64_t, std::uint64_t entry) {
+        if ((entry & PageEntry::kAccessed) == 0) return;
+        auto [user, inserted] =
+            page_users_.try_emplace(address.value / kPageSize, carrier.number());
+        if (!inserted && user->second != carrier.number()) user->second = kSeveral;
+      });
+}
+
+PageUse AddressSpace::CountPageUse() {
+  const std::lock_guard lock(mutex_);
+  PageUse use;
+  if (!count_page_use_) return use;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    for (const auto& [start, region] : regions_) HarvestAccess(carrier, start, region.end);
+  });
+  for (const auto& [page, user] : page_users_) ++(user == kSeveral ? use.several : use.single);
+  return use;
+}
+
+// Maps everything of the program's in the 2 MiB block around `address`: a fault that reaches the monitor costs
+// ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
+void AddressSpace::Populate(Carrier& carrier, std::uint64_t address) {
+  const std::uint64_t block = AlignDown(address, kLargePageSize);
+  const std::uint64_t block_end = std::min(block + kLargePageSize, kUserAddressEnd);
+  auto it = regions_.upper_bound(block);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < block_end; ++it) {
+    const Region& region = it->second;
+    if (region.end <= block || region.protection == PROT_NONE) continue;
+    const std::uint64_t start = std::max(block, it->first);
+    const std::uint64_t end = std::min(block_end, region.end);
+    std::uint64_t flags = PageEntry::kUser;
+    if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+    if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
+    if ((region.protection & PROT_EXEC) == 0) flags |= PageEntry::kNoExecute;
+    const GuestPhysical physical =
+        machine_.memory().PhysicalOf({start}, it->first, region.end);
+    if (!count_page_use_ && start == block && end == block + kLargePageSize &&
+        carrier.page_table().MapLarge({start}, physical, flags)) {
+      continue;
+    }
+    carrier.page_table().Map({start}, physical, end - start, flags);
+  }
+}
+
+FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool write, bool fetch) {
+  const std::lock_guard lock(mutex_);
+  if (address.value >= kUserAddressEnd) return FaultVerdict::kNotMapped;
+  auto it = FindRegion(address.value);
+  if (it == regions_.end()) {
+    if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;
+    it = FindRegion(address.value);
+  }
+  const int protection = it->second.protection;
+  if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0) ||
+      (fetch && (protection & PROT_EXEC) == 0)) {
+    return FaultVerdict::kNotPermitted;
+  }
+  const GuestVirtual page{AlignDown(address.value, kPageSize)};
+  if (carrier.distrust_next_fault) {
+    carrier.distrust_next_fault = false;
+    if (madvise(Pointer(page.value), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+      if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
+      if (errno == EFAULT || errno == ENOMEM) return FaultVerdict::kBusError;
+    }
+  }
+  Populate(carrier, address.value);
+  return FaultVerdict::kMapped;
+}
+
+void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physical) {
+  const std::lock_guard lock(mutex_);
+  std::optional<GuestVirtual> address;
+  if (physical) address = machine_.memory().VirtualOf(*physical);
+  if (address) {
+    carrier.page_table().Clear({AlignDown(address->value, kPageSize)}, kPageSize);
+  } else {
+    carrier.page_table().Clear({0}, TRAPLINE_AGENT_BASE);
+    carrier.page_table().Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
+  }
+  carrier.distrust_next_fault = true;
+}
+
+// --- growing stacks
+
+bool AddressSpace::TryGrow(std::uint64_t address) {
+  auto it = regions_.upper_bound(address);
+  if (it == regions_.end() || !it->second.grows_down) return false;
+  const std::uint64_t start = AlignDown(address, kPageSize);
+  Region grown = it->second;
+  if (start < grown.growth_limit) return false;
+  if (it != regions_.begin()) {
+    const auto below = std::prev(it);
+    if (below->second.protection != PROT_NONE && below->second.end + kStackGuardGap > start) return false;
+  }
+  const std::uint64_t old_start = it->first;
+  if (grown.growth_reserved) {
+    if (mprotect(Pointer(start), old_start - start, grown.protection) != 0) return false;
+  } else {
+    void* got = mmap(Pointer(start), old_start - start, grown.protection,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != Pointer(start)) return false;
+  }
+  regions_.erase(it);
+  regions_[start] = grown;
+  return true;
+}
+
+std::uint64_t AddressSpace::CreateStack(std::uint64_t limit, std::uint64_t initial, bool executable) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size = AlignUp(limit, kPageSize) + kStackGuardGap;
+  void* area = mmap(nullptr, size, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (area == MAP_FAILED) return 0;
+  const auto bottom = reinterpret_cast<std::uint64_t>(area);
+  stack_top_ = bottom + size;
+  constexpr std::uint64_t kUsual = 33 * kPageSize;  // what execve leaves natively
+  initial = std::max(kUsual, AlignUp(initial, kPageSize));
+  const std::uint64_t start = stack_top_ - std::min(initial, size - kStackGuardGap);
+  const int protection = PROT_READ | PROT_WRITE | (executable ? PROT_EXEC : 0);
+  if (mprotect(Pointer(start), stack_top_ - start, protection) != 0) return 0;
+  Region region;
+  region.end = stack_top_;
+  region.protection = protection;
+  region.grows_down = true;
+  region.growth_limit = bottom + kStackGuardGap;
+  region.growth_reserved = true;
+  Remove(start, stack_top_);
+  regions_[start] = region;
+  return stack_top_;
+}
+
+Range AddressSpace::stack() const {
+  const std::lock_guard lock(mutex_);
+  auto it = regions_.upper_bound(stack_top_ - 1);
+  if (it == regions_.begin()) return {0, 0};
+  --it;
+  return {it->first, it->second.end};
+}
+
+// --- system calls
+
+long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags, int fd,
+                        std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size = AlignUp(length, kPageSize);
+  const bool fixed = (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
+  std::vector<Range> claimed;
+  if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
+    if (!ClaimGaps(address, address + size, claimed)) return -ENOMEM;
+    ClearEntries(address, address + size);
+  }
+  // The host's own growing mappings would grow behind our back: growth is done in TryGrow.
+  const long result = Host(syscall(SYS_mmap, address, length, protection, flags & ~MAP_GROWSDOWN, fd, offset));
+  if (result < 0) {
+    for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
+    return result;
+  }
+  const auto start = static_cast<std::uint64_t>(result);
+  Region region;
+  std::uint64_t end = start + size;
+  if ((flags & MAP_HUGETLB) != 0) {  // length is rounded to the huge page size
+    int shift = (flags >> MAP_HUGE_SHIFT) & 0x3f;
+    if (shift == 0) shift = 21;
+    end = start + AlignUp(length, 1ull << shift);
+  }
+  region.end = end;
+  region.protection = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
+  region.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+  if ((flags & MAP_GROWSDOWN) != 0) {
+    region.grows_down = true;
+    region.growth_limit = kPageSize * 16;
+  }
+  Insert(start, region);
+  return result;
+}
+
+long AddressSpace::Munmap(std::uint64_t address, std::uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size = AlignUp(length, kPageSize);
+  if (address % kPageSize != 0 || size == 0 || !ValidRange(address, size)) return -EINVAL;
+  for (const Range& part : CoveredParts(address, address + size)) {
+    ClearEntries(part.start, part.end);
+    const long result = Host(munmap(Pointer(part.start), part.end - part.start));
+    if (result < 0) return result;
+    Remove(part.start, part.end);
+  }
+  return 0;
+}
+
+long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey) {
+  ClearEntries(address, end);
+  const long result =
+      pkey == -1 ? Host(mprotect(Pointer(address), end - address, protection))
+                 : Host(syscall(SYS_pkey_mprotect, address, end - address, protection, pkey));
+  if (result < 0) return result;
+  const int bits = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
+  Split(address);
+  Split(end);
+  auto it = regions_.lower_bound(address);
+  while (it != regions_.end() && it->first < end) {
+    const std::uint64_t start = it->first;
+    Region changed = it->second;
+    changed.protection = bits;
+    if (changed.grows_down) {
+      it->second = changed;
+      ++it;
+      continue;
+    }
+    ++it;
+    Insert(start, changed);
+    it = regions_.upper_bound(start);
+  }
+  return 0;
+}
+
+long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int protection, int pkey) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size = AlignUp(length, kPageSize);
+  if (address % kPageSize != 0) return -EINVAL;
+  if (length == 0) return 0;
+  if (size == 0 || !ValidRange(address, size)) return -ENOMEM;
+  if ((protection & (PROT_GROWSDOWN | PROT_GROWSUP)) != 0) {
+    const auto it = FindRegion(address);
+    if (it == regions_.end() || !it->second.grows_down) return -EINVAL;
+    return MprotectLocked(it->first, address + size, protection & ~PROT_GROWSDOWN, pkey);
+  }
+  const auto parts = CoveredParts(address, address + size);
+  if (parts.empty() || parts[0].start != address) return -ENOMEM;
+  const long result = MprotectLocked(address, parts[0].end, protection, pkey);
+  if (result < 0) return result;
+  return parts[0].end == address + size ? 0 : -ENOMEM;
+}
+
+long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::uint64_t new_length,
+                          int flags, std::uint64_t new_address) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t old_size = AlignUp(old_length, kPageSize);
+  const std::uint64_t new_size = AlignUp(new_length, kPageSize);
+  if (address % kPageSize != 0 || new_size == 0 || !ValidRange(address, old_size) ||
+      !ValidRange(0, new_size)) {
+    return -EINVAL;
+  }
+  const auto source = FindRegion(address);
+  if (source == regions_.end() || (old_size != 0 && source->second.end < address + old_size)) return -EFAULT;
+  const Region region = source->second;
+  std::vector<Range> claimed;
+  if ((flags & MREMAP_FIXED) != 0) {
+    if (new_address % kPageSize != 0 || !ValidRange(new_address, new_size)) return -EINVAL;
+    if (!ClaimGaps(new_address, new_address + new_size, claimed)) return -ENOMEM;
+    ClearEntries(new_address, new_address + new_size);
+  }
+  if (old_size != 0) ClearEntries(address, address + old_size);
+  const long result = Host(syscall(SYS_mremap, address, old_length, new_length, flags, new_address));
+  if (result < 0) {
+    for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
+    return result;
+  }
+  if (old_size != 0 && (flags & MREMAP_DONTUNMAP) == 0) Remove(address, address + old_size);
+  Region moved = region;
+  moved.grows_down = false;
+  moved.end = static_cast<std::uint64_t>(result) + new_size;
+  Insert(static_cast<std::uint64_t>(result), moved);
+  return result;
+}
+
+long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advice) {
+  const std::uint64_t size = AlignUp(length, kPageSize);
+  {
+    const std::lock_guard lock(mutex_);
+    if (address % kPageSize == 0 && size != 0 && ValidRange(address, size) &&
+        !Covered(address, address + size)) {
+      // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and ENOMEM told.
+      for (const Range& part : CoveredParts(address, address + size)) {
+        const long result = Host(madvise(Pointer(part.start), part.end - part.start, advice));
+        if (result < 0) return result;
+      }
+      return -ENOMEM;
+    }
+  }
+  return Host(madvise(Pointer(address), length, advice));
+}
+
+void AddressSpace::SetBreak(std::uint64_t start) {
+  const std::lock_guard lock(mutex_);
+  break_start_ = break_ = start;
+}
+
+long AddressSpace::Brk(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (address < break_start_ || address >= kUserAddressEnd) return static_cast<long>(break_);
+  const std::uint64_t old_end = AlignUp(break_, kPageSize);
+  const std::uint64_t new_end = AlignUp(address, kPageSize);
+  if (new_end > old_end) {
+    void* got = mmap(Pointer(old_end), new_end - old_end, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != Pointer(old_end)) {
+      if (got != MAP_FAILED) munmap(got, new_end - old_end);
+      return static_cast<long>(break_);
+    }
+    Region region;
+    region.end = new_end;
+    region.protection = PROT_READ | PROT_WRITE;
+    Insert(old_end, region);
+  } else if (new_end < old_end) {
+    for (const Range& part : CoveredParts(new_end, old_end)) {
+      ClearEntries(part.start, part.end);
+      munmap(Pointer(part.start), part.end - part.start);
+      Remove(part.start, part.end);
+    }
+  }
+  break_ = address;
+  return static_cast<long>(break_);
+}
+
+long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
+  const std::lock_guard lock(mutex_);
+  shmid_ds info{};
+  if (shmctl(id, IPC_STAT, &info) != 0) return -errno;
+  const std::uint64_t size = AlignUp(info.shm_segsz, kPageSize);
+  std::vector<Range> claimed;
+  if ((flags & SHM_REMAP) != 0) {
+    if (!ValidRange(address, size) || !ClaimGaps(address, address + size, claimed)) return -EINVAL;
+    ClearEntries(address, address + size);
+  }
+  const long result = Host(syscall(SYS_shmat, id, address, flags));
+  if (result < 0 && result > -4096) {
+    for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
+    return result;
+  }
+  Region region;
+  const auto start = static_cast<std::uint64_t>(result);
+  region.end = start + size;
+  region.protection = PROT_READ | ((flags & SHM_RDONLY) != 0 ? 0 : PROT_WRITE) |
+                      ((flags & SHM_EXEC) != 0 ? PROT_EXEC : 0);
+  region.shared = true;
+  Insert(start, region);
+  shm_segments_[start] = size;
+  return result;
+}
+
+long AddressSpace::Shmdt(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto segment = shm_segments_.find(address);
+  if (segment == shm_segments_.end()) return -EINVAL;
+  ClearEntries(address, address + segment->second);
+  const long result = Host(syscall(SYS_shmdt, address));
+  if (result < 0) return result;
+  Remove(address, address + segment->second);
+  shm_segments_.erase(segment);
+  return 0;
+}
+
+}  // namespace trapline

@@ -1,0 +1,123 @@
+// The program's address space: which ranges are the program's, their protection, and the page tables' contents.
+//
+// The program and the monitor share one host address space. Everything the program maps is recorded here as a
+// region; memory without a region belongs to the monitor (or to nobody) and does not exist for the program. Page
+// tables of all carriers mirror the regions' protections and are filled on demand.
+//
+// Rule for taking rights away: first the guest's entries are cleared in every page table, then the host's own
+// mapping changes, whose mmu notifier makes KVM drop cached translations (kvm-hosts.md, "Page tables").
+//
+// All public members are thread-safe. System-call members take and return what the Linux system call of the same
+// name does: a value, or -errno.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hypervisor/machine.h"
+
+namespace trapline {
+
+struct Region {
+  std::uint64_t end = 0;
+  int protection = 0;  // PROT_ bits
+  bool shared = false;
+  bool grows_down = false;
+  std::uint64_t growth_limit = 0;   // lowest address a growing region may reach
+  bool growth_reserved = false;     // the host address range down to there is held already
+};
+
+struct Range {
+  std::uint64_t start, end;
+};
+
+enum class FaultVerdict {
+  kMapped,         // the entry is there now: retry the access
+  kNotMapped,      // SEGV_MAPERR
+  kNotPermitted,   // SEGV_ACCERR
+  kBusError,       // BUS_ADRERR: beyond the end of a mapped file
+  kMemoryFailure,  // BUS_MCEERR_AR
+};
+
+// How many 4 KiB pages were touched by one carrier's threads only, and by several. Counted when page-use
+// statistics are on.
+struct PageUse {
+  std::uint64_t single = 0;
+  std::uint64_t several = 0;
+};
+
+class AddressSpace {
+ public:
+  // `count_page_use`: map page by page with the accessed bit clear, so that use can be told apart.
+  AddressSpace(Machine& machine, bool count_page_use);
+
+  // --- system calls
+  long Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags, int fd,
+            std::uint64_t offset);
+  long Munmap(std::uint64_t address, std::uint64_t length);
+  long Mprotect(std::uint64_t address, std::uint64_t length, int protection, int pkey = -1);
+  long Mremap(std::uint64_t address, std::uint64_t old_length, std::uint64_t new_length, int flags,
+              std::uint64_t new_address);
+  long Madvise(std::uint64_t address, std::uint64_t length, int advice);
+  long Brk(std::uint64_t address);
+  long Shmat(int id, std::uint64_t address, int flags);
+  long Shmdt(std::uint64_t address);
+
+  // --- loading
+  // Declares host memory that exists already (vDSO, a segment mapped by the loader) to be the program's.
+  void Adopt(std::uint64_t start, std::uint64_t end, const Region& region);
+  void SetBreak(std::uint64_t start);
+  // A downward-growing stack of at most `limit` bytes, of which the top `initial` are there at once. Returns its
+  // top, 0 when there is no room.
+  std::uint64_t CreateStack(std::uint64_t limit, std::uint64_t initial, bool executable);
+  // True when no mapping of anybody lies in the range.
+  static bool IsFree(std::uint64_t start, std::uint64_t end);
+
+  // --- faults
+  FaultVerdict Resolve(Carrier& carrier, GuestVirtual address, bool write, bool fetch);
+  // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so that the
+  // access faults again with its address, and has that fault looked at closely. `physical`: where, if known.
+  void Distrust(Carrier& carrier, std::optional<GuestPhysical> physical);
+
+  // --- questions
+  std::optional<Region> Find(std::uint64_t address) const;
+  std::map<std::uint64_t, Region> Regions() const;
+  std::uint64_t break_start() const { return break_start_; }
+  Range stack() const;
+  PageUse CountPageUse();
+
+  std::mutex& mutex() { return mutex_; }  // held across fork
+
+ private:
+  using RegionMap = std::map<std::uint64_t, Region>;
+
+  bool Covered(std::uint64_t start, std::uint64_t end) const;
+  std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;
+  bool ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed);
+  void Split(std::uint64_t address);
+  void Insert(std::uint64_t start, const Region& region);
+  void Remove(std::uint64_t start, std::uint64_t end);
+  void ClearEntries(std::uint64_t start, std::uint64_t end);
+  void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
+  RegionMap::iterator FindRegion(std::uint64_t address);
+  bool TryGrow(std::uint64_t address);
+  void Populate(Carrier& carrier, std::uint64_t address);
+  long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
+
+  Machine& machine_;
+  const bool count_page_use_;
+  mutable std::mutex mutex_;
+  RegionMap regions_;
+  std::uint64_t break_start_ = 0, break_ = 0;
+  std::uint64_t stack_top_ = 0;
+  std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
+  // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
+  std::unordered_map<std::uint64_t, unsigned> page_users_;
+};
+
+}  // namespace trapline

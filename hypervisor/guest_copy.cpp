@@ -1,0 +1,41 @@
+#include "hypervisor/guest_copy.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace trapline {
+
+bool ReadGuest(std::uint64_t address, void* to, std::size_t size) {
+  const iovec local{to, size};
+  const iovec remote{reinterpret_cast<void*>(address), size};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+}
+
+bool WriteGuest(std::uint64_t address, const void* from, std::size_t size) {
+  const iovec local{const_cast<void*>(from), size};
+  const iovec remote{reinterpret_cast<void*>(address), size};
+  return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+}
+
+std::optional<std::string> ReadGuestString(std::uint64_t address, std::size_t limit) {
+  std::string text;
+  char buffer[256];
+  while (text.size() < limit) {
+    // Never across a page border in one go: the string may end just before an unmapped page.
+    const std::size_t to_border = 4096 - address % 4096;
+    const std::size_t chunk = std::min({sizeof buffer, to_border, limit - text.size()});
+    if (!ReadGuest(address, buffer, chunk)) return std::nullopt;
+    if (const void* end = std::memchr(buffer, 0, chunk)) {
+      text.append(buffer, static_cast<std::size_t>(static_cast<const char*>(end) - buffer));
+      return text;
+    }
+    text.append(buffer, chunk);
+    address += chunk;
+  }
+  return std::nullopt;
+}
+
+}  // namespace trapline

@@ -1,0 +1,521 @@
+#include "hypervisor/guest_thread.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/process.h"
+#include "hypervisor/system_calls.h"
+
+namespace trapline {
+namespace {
+
+thread_local GuestThread* current_thread = nullptr;
+
+constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorPageFault = 14;
+constexpr std::uint64_t kFlagTrap = 0x100;
+constexpr std::uint64_t kSyscallLength = 2;
+
+bool PushesErrorCode(unsigned vector) {
+  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 ||
+         vector == 30;
+}
+
+bool IsAt(std::uint64_t rip, const char* out_instruction) {
+  const std::uint64_t at = agent::GuestAddressOf(out_instruction);
+  return rip == at || rip == at + agent::kOutLength;
+}
+
+bool InAgent(std::uint64_t rip) {
+  return rip >= TRAPLINE_AGENT_CODE && rip < TRAPLINE_AGENT_CODE + agent::BlobSize();
+}
+
+// The exception slot RIP is in, if it is in one.
+std::optional<unsigned> SlotOf(std::uint64_t rip) {
+  const std::uint64_t first = agent::GuestAddressOf(trapline_agent_exceptions);
+  if (rip < first || rip >= first + TRAPLINE_VECTORS * TRAPLINE_SLOT_SIZE) return std::nullopt;
+  return static_cast<unsigned>((rip - first) / TRAPLINE_SLOT_SIZE);
+}
+
+}  // namespace
+
+GuestThread::GuestThread(Process& process, SignalActions& actions, Carrier& carrier,
+                         std::uint64_t logical_number)
+    : process_(&process), actions_(&actions), carrier_(&carrier), logical_number_(logical_number) {}
+
+GuestThread* GuestThread::Current() { return current_thread; }
+
+void GuestThread::SetCurrent(GuestThread* thread) { current_thread = thread; }
+
+void GuestThread::StartDetached(const kvm_regs& context) {
+  context_ = context;
+  detached_ = true;
+}
+
+void GuestThread::SetFsBase(std::uint64_t base) {
+  carrier_->vcpu().special_registers().fs.base = base;
+  MarkSegmentsDirty();
+}
+
+void GuestThread::SetGsBase(std::uint64_t base) {
+  carrier_->vcpu().special_registers().gs.base = base;
+  MarkSegmentsDirty();
+}
+
+void GuestThread::MarkSegmentsDirty() {
+  Vcpu& vcpu = carrier_->vcpu();
+  // kvm_amd reports the TSS as busy (type 11) whatever it was set to.
+  vcpu.special_registers().tr.type = static_cast<std::uint8_t>(process_->machine().host().tss_type);
+  vcpu.MarkSpecialRegistersDirty();
+}
+
+bool GuestThread::RecordSignal(int signal, const siginfo_t& info) {
+  if (!signal_actions().HasHandler(signal)) return false;
+  recorded_signal_ = signal;
+  recorded_info_ = info;
+  signal_pending_ = 1;
+  carrier_->vcpu().run().immediate_exit = 1;
+  return true;
+}
+
+int GuestThread::Run() {
+  GuestThread* const outer = current_thread;
+  current_thread = this;
+  agent::ThreadPage& page = carrier_->thread_page();
+  page.logical_thread = logical_number_;
+  page.tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
+  page.epoch = page.clock = 0;
+  page.counters = {};
+  SetHostMask(mask_);
+  while (!exit_requested_) {
+    if (signal_pending_) DeliverPendingSignals();
+    unsigned cpu = 0, node = 0;
+    getcpu(&cpu, &node);
+    carrier_->PublishCpu(cpu, node);
+    if (detached_) Resume();
+    const int error = carrier_->vcpu().Run();
+    if (getenv("TRACE")) fprintf(stderr,"err %d exit %d port %x rip %llx rsp %llx cr2 %llx cs %x frame %lx\n",error,carrier_->vcpu().run().exit_reason,carrier_->vcpu().run().io.port,carrier_->vcpu().registers().rip,carrier_->vcpu().registers().rsp,carrier_->vcpu().special_registers().cr2,carrier_->vcpu().special_registers().cs.selector,carrier_->InterruptFrameOf(true).rip);
+    if (error == 0) {
+      HandleExit();
+    } else if (error == EINTR || error == EAGAIN) {
+      HandleInterruption();
+    } else if (error == EFAULT) {
+      HandleMemoryError();
+    } else {
+      Abort(fmt::format("KVM_RUN failed: {}", std::strerror(error)));
+    }
+  }
+  // From here on nothing is delivered to this thread any more.
+  SetHostMask(kAllSignals);
+  current_thread = outer;
+  return exit_status_;
+}
+
+// --- entering
+
+void GuestThread::Resume() {
+  Vcpu& vcpu = carrier_->vcpu();
+  auto& frame = carrier_->thread_page().resume;
+  frame.rdi = context_.rdi;
+  frame.rdx = context_.rdx;
+  frame.rax = context_.rax;
+  frame.interrupt = {context_.rip, TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp, TRAPLINE_USER_SS};
+  kvm_regs& registers = vcpu.registers();
+  registers = context_;
+  registers.rip = agent::GuestAddressOf(trapline_agent_resume_vector);
+  registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
+  registers.rdi = TRAPLINE_VECTOR_STATE;
+  const std::uint64_t mask = process_->machine().vector_mask();
+  registers.rax = mask & 0xffffffff;
+  registers.rdx = mask >> 32;
+  registers.rflags = 0x202;
+  vcpu.MarkRegistersDirty();
+  detached_ = false;
+  place_ = Place::kProgram;
+}
+
+void GuestThread::SaveVectorState() {
+  Vcpu& vcpu = carrier_->vcpu();
+  kvm_regs& registers = vcpu.registers();
+  registers = {};
+  registers.rip = agent::GuestAddressOf(trapline_agent_save_vector);
+  registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
+  registers.rdi = TRAPLINE_VECTOR_STATE;
+  const std::uint64_t mask = process_->machine().vector_mask();
+  registers.rax = mask & 0xffffffff;
+  registers.rdx = mask >> 32;
+  registers.rflags = 0x202;
+  vcpu.MarkRegistersDirty();
+  // The header of the image must be clean for xsave to describe all components.
+  std::memset(carrier_->vector_state() + 512, 0, 64);
+  for (;;) {
+    vcpu.run().immediate_exit = 0;
+    const int error = vcpu.Run();
+    if (error == EINTR || error == EAGAIN) continue;
+    if (error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO &&
+        vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) {
+      return;
+    }
+    Abort(fmt::format("saving the vector state failed ({})", error == 0 ? "unexpected exit" : std::strerror(error)));
+  }
+}
+
+// The registers the program has at its present instruction boundary, from the vCPU's.
+kvm_regs GuestThread::ProgramRegisters() {
+  kvm_regs registers = carrier_->vcpu().registers();
+  const auto from_frame = [&](const agent::InterruptFrame& frame) {
+    registers.rip = frame.rip;
+    registers.rsp = frame.rsp;
+    registers.rflags = frame.rflags;
+  };
+  if (place_ == Place::kException) {
+    from_frame(carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault));
+  } else if (place_ == Place::kSystemCall) {
+    registers.rip = registers.rcx;
+    registers.rflags = registers.r11;
+    if (restart_system_call_) {
+      registers.rip -= kSyscallLength;
+      registers.rax = static_cast<std::uint64_t>(system_call_number_);
+    }
+  } else if (InAgent(registers.rip)) {
+    if (const auto slot = SlotOf(registers.rip)) {
+      from_frame(carrier_->InterruptFrameOf(*slot == kVectorPageFault));
+    } else if (IsAt(registers.rip, trapline_agent_syscall_ring3) ||
+               IsAt(registers.rip, trapline_agent_syscall_ring0)) {
+      registers.rip = registers.rcx;
+      registers.rflags = registers.r11;
+    } else {
+      // Inside a resume entry: context_ is what it is about to restore.
+      registers = context_;
+    }
+  }
+  return registers;
+}
+
+void GuestThread::Detach() {
+  if (detached_) return;
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  const bool restoring = place_ == Place::kProgram && InAgent(rip) && !SlotOf(rip) &&
+                         rip >= agent::GuestAddressOf(trapline_agent_resume_vector) &&
+                         rip <= agent::GuestAddressOf(trapline_agent_resume);
+  context_ = ProgramRegisters();
+  restart_system_call_ = false;
+  if (!restoring) SaveVectorState();  // else the image is still what it restores from
+  detached_ = true;
+  place_ = Place::kProgram;
+}
+
+// --- leaving
+
+void GuestThread::HandleExit() {
+  Vcpu& vcpu = carrier_->vcpu();
+  const kvm_run& run = vcpu.run();
+  if (run.exit_reason == KVM_EXIT_IO) {
+    const std::uint64_t rip = vcpu.registers().rip;
+    if (run.io.port == TRAPLINE_PORT_SYSTEM_CALL &&
+        (IsAt(rip, trapline_agent_syscall_ring3) || IsAt(rip, trapline_agent_syscall_ring0))) {
+      place_ = Place::kSystemCall;
+      HandleSystemCall();
+      return;
+    }
+    if (run.io.port == TRAPLINE_PORT_EXCEPTION) {
+      if (const auto slot = SlotOf(rip)) {
+        place_ = Place::kException;
+        exception_vector_ = *slot;
+        HandleException(*slot);
+        return;
+      }
+    }
+    if (!InAgent(rip)) {
+      // The program's own `out` to one of our ports: natively a general protection fault.
+      place_ = Place::kProgram;
+      if (vcpu.registers().rip >= agent::kOutLength) {
+        Detach();
+        SignalDelivery delivery;
+        delivery.signal = SIGSEGV;
+        delivery.info.si_signo = SIGSEGV;
+        delivery.info.si_code = SI_KERNEL;
+        delivery.trap_number = 13;
+        ForceSignal(delivery);
+        return;
+      }
+    }
+  }
+  ++counters().other_exits;
+  switch (run.exit_reason) {
+    case KVM_EXIT_INTR:
+      HandleInterruption();
+      return;
+    case KVM_EXIT_SHUTDOWN:
+      Abort("the guest shut down (triple fault)");
+    default:
+      Abort(fmt::format("unexpected exit {} from the guest", run.exit_reason));
+  }
+}
+
+void GuestThread::HandleInterruption() {
+  Vcpu& vcpu = carrier_->vcpu();
+  ++counters().interruptions;
+  vcpu.run().immediate_exit = 0;
+  place_ = Place::kProgram;
+  // Something of the agent's that is about to exit: let it, or its event would be lost.
+  const std::uint64_t rip = vcpu.registers().rip;
+  const auto slot = SlotOf(rip);
+  const bool before_exit =
+      (slot && rip == agent::GuestAddressOf(trapline_agent_exceptions) + *slot * TRAPLINE_SLOT_SIZE) ||
+      rip == agent::GuestAddressOf(trapline_agent_syscall_ring3) ||
+      rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
+  if (before_exit) {
+    int error = 0;
+    do {
+      vcpu.run().immediate_exit = 0;
+      error = vcpu.Run();
+    } while (error == EINTR || error == EAGAIN);
+    if (error != 0) Abort(fmt::format("KVM_RUN failed: {}", std::strerror(error)));
+    HandleExit();
+  }
+}
+
+// KVM could not get at the host page behind a present entry: a mapped file that shrank, or a protection that
+// changed between the walk and the access. The entry goes, the access faults again, and that fault knows its
+// address.
+void GuestThread::HandleMemoryError() {
+  const kvm_run& run = carrier_->vcpu().run();
+  ++counters().other_exits;
+  place_ = Place::kProgram;
+  std::optional<GuestPhysical> physical;
+#ifdef KVM_EXIT_MEMORY_FAULT
+  constexpr std::uint32_t kMemoryFault = KVM_EXIT_MEMORY_FAULT;
+#else
+  constexpr std::uint32_t kMemoryFault = 39;
+#endif
+  if (run.exit_reason == kMemoryFault) {
+    // struct { __u64 flags, gpa, size } in Linux 6.8 and later; Debian 12's header lacks the name.
+    std::uint64_t fields[3];
+    std::memcpy(fields, &run.io, sizeof fields);
+    physical = GuestPhysical{fields[1]};
+  }
+  process_->address_space().Distrust(*carrier_, physical);
+}
+
+void GuestThread::HandleSystemCall() {
+  ++counters().system_calls;
+  kvm_regs& registers = carrier_->vcpu().registers();
+  const std::uint64_t trap_flag = registers.r11 & kFlagTrap;
+  system_call_number_ = static_cast<long>(registers.rax);
+  restart_system_call_ = false;
+  const SystemCall call{static_cast<long>(registers.rax),
+                        {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
+  const SystemCallResult result = DispatchSystemCall(*this, call);
+  if (result.context_replaced) return;  // rt_sigreturn: context_ is what continues
+  if (result.value == kRestart) {
+    restart_system_call_ = true;
+    if (!signal_pending_) Abort("a system call was interrupted without a signal");
+    return;  // DeliverPendingSignals comes next
+  }
+  if (detached_) {
+    context_.rax = static_cast<std::uint64_t>(result.value);
+  } else {
+    carrier_->vcpu().registers().rax = static_cast<std::uint64_t>(result.value);
+    carrier_->vcpu().MarkRegistersDirty();
+    if (trap_flag != 0) Detach();  // the ring-3 entry cannot return with the trap flag set
+  }
+}
+
+SignalDelivery GuestThread::DescribeException(unsigned vector, std::uint64_t error_code) {
+  SignalDelivery delivery;
+  delivery.trap_number = vector;
+  delivery.error_code = error_code;
+  int signal = SIGSEGV, code = SI_KERNEL;
+  std::uint64_t address = 0;
+  switch (vector) {
+    case 0: signal = SIGFPE; code = FPE_INTDIV; address = context_.rip; break;
+    case kVectorDebug: signal = SIGTRAP; code = TRAP_TRACE; address = context_.rip; break;
+    case kVectorBreakpoint: signal = SIGTRAP; code = SI_KERNEL; break;
+    case 6: signal = SIGILL; code = ILL_ILLOPN; address = context_.rip; break;
+    case 10: case 11: case 12: signal = SIGBUS; code = SI_KERNEL; break;
+    case 16: case 19: {
+      // Which arithmetic error: status and control word, or MXCSR, tell (Intel SDM vol. 1, 8.5 and 11.5).
+      signal = SIGFPE;
+      address = context_.rip;
+      std::uint32_t flags = 0;
+      const char* image = carrier_->vector_state();
+      if (vector == 16) {
+        std::uint16_t control = 0, status = 0;
+        std::memcpy(&control, image, 2);
+        std::memcpy(&status, image + 2, 2);
+        flags = static_cast<std::uint32_t>(status & ~control);
+      } else {
+        std::uint32_t mxcsr = 0;
+        std::memcpy(&mxcsr, image + 24, 4);
+        flags = ~(mxcsr >> 7) & mxcsr;
+      }
+      code = (flags & 1) != 0          ? FPE_FLTINV
+             : (flags & 4) != 0        ? FPE_FLTDIV
+             : (flags & 8) != 0        ? FPE_FLTOVF
+             : (flags & (2 | 16)) != 0 ? FPE_FLTUND
+             : (flags & 32) != 0       ? FPE_FLTRES
+                                       : 0;
+      break;
+    }
+    case 17: signal = SIGBUS; code = BUS_ADRALN; break;
+    default: break;  // #GP and what the processor may invent: SIGSEGV, SI_KERNEL
+  }
+  delivery.signal = signal;
+  delivery.info.si_signo = signal;
+  delivery.info.si_code = code;
+  delivery.info.si_addr = reinterpret_cast<void*>(address);
+  return delivery;
+}
+
+void GuestThread::HandleException(unsigned vector) {
+  const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(vector == kVectorPageFault);
+  std::uint64_t error_code = 0;
+  if (PushesErrorCode(vector)) std::memcpy(&error_code, reinterpret_cast<const char*>(&frame) - 8, 8);
+  if (vector == kVectorPageFault) {
+    HandlePageFault(error_code);
+    return;
+  }
+  ++counters().exceptions;
+  if (vector == kVectorDebug && InAgent(frame.rip)) {
+    // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside the entry.
+    // The system call's exit puts the flag back (HandleSystemCall).
+    carrier_->InterruptFrameOf(false).rflags &= ~kFlagTrap;
+    return;
+  }
+  if (InAgent(frame.rip) && frame.rip >= agent::GuestAddressOf(trapline_agent_resume)) {
+    // iretq itself faulted: the context to be restored is impossible (a handler changed it). Vector state is in.
+    const kvm_regs& registers = carrier_->vcpu().registers();
+    kvm_regs program = context_;
+    program.rax = registers.rax;
+    context_ = program;
+    detached_ = true;
+    place_ = Place::kProgram;
+  } else {
+    Detach();
+  }
+  ForceSignal(DescribeException(vector, error_code));
+}
+
+void GuestThread::HandlePageFault(std::uint64_t error_code) {
+  ++counters().page_faults;
+  const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
+  const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
+  constexpr std::uint64_t kWrite = 2, kFetch = 16;
+  // KVM may hold a translation it made before a right was given; seeing the same fault over and over means it
+  // never looks again.
+  if (address == last_fault_address_ && rip == last_fault_rip_) {
+    if (++repeated_faults_ > 1000000) Abort(fmt::format("page fault at {:#x} does not go away", address));
+  } else {
+    last_fault_address_ = address;
+    last_fault_rip_ = rip;
+    repeated_faults_ = 0;
+  }
+  FaultVerdict verdict = FaultVerdict::kNotMapped;
+  try {
+    verdict = process_->address_space().Resolve(*carrier_, {address}, (error_code & kWrite) != 0,
+                                                (error_code & kFetch) != 0);
+  } catch (const std::exception& error) {
+    Abort(error.what());
+  }
+  if (verdict == FaultVerdict::kMapped) return;
+  Detach();
+  SignalDelivery delivery;
+  delivery.trap_number = kVectorPageFault;
+  // Natively the program is told that it was user mode, and not what lies at a kernel address.
+  delivery.error_code = (error_code | 4) & 0x17;
+  if (verdict == FaultVerdict::kNotMapped && address < kUserAddressEnd) delivery.error_code &= ~1ull;
+  delivery.fault_address = address;
+  switch (verdict) {
+    case FaultVerdict::kNotPermitted:
+      delivery.signal = SIGSEGV;
+      delivery.info.si_code = SEGV_ACCERR;
+      break;
+    case FaultVerdict::kBusError:
+      delivery.signal = SIGBUS;
+      delivery.info.si_code = BUS_ADRERR;
+      break;
+    case FaultVerdict::kMemoryFailure:
+      delivery.signal = SIGBUS;
+      delivery.info.si_code = BUS_MCEERR_AR;
+      break;
+    default:
+      delivery.signal = SIGSEGV;
+      delivery.info.si_code = SEGV_MAPERR;
+  }
+  delivery.info.si_signo = delivery.signal;
+  delivery.info.si_addr = reinterpret_cast<void*>(address);
+  ForceSignal(delivery);
+}
+
+// --- signals
+
+void GuestThread::DeliverPendingSignals() {
+  while (signal_pending_) {
+    SignalDelivery delivery;
+    delivery.signal = recorded_signal_;
+    delivery.info = recorded_info_;
+    signal_pending_ = 0;
+    carrier_->vcpu().run().immediate_exit = 0;
+    const KernelSigaction action = signal_actions().Get(delivery.signal);
+    if (action.handler > 1) {
+      Detach();
+      Deliver(delivery, action);
+    } else {
+      // The action changed between recording and now: let the kernel apply the new one.
+      if (action.handler == 0) {
+        syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), delivery.signal, &delivery.info);
+      }
+      if (restart_system_call_) Detach();
+    }
+    SetHostMask(mask_);  // may record the next one
+  }
+}
+
+void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
+  ++counters().signals;
+  Machine& machine = process_->machine();
+  if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
+                       machine.vector_state_size(), machine.vector_mask())) {
+    DieOf(SIGSEGV);
+  }
+  InitializeVectorState(carrier_->vector_state(), machine.vector_state_size());
+  SignalMask mask = mask_ | action.mask;
+  if ((action.flags & SA_NODEFER) == 0) mask |= MaskOf(delivery.signal);
+  set_mask(mask);
+  if ((action.flags & SA_RESETHAND) != 0) {
+    KernelSigaction by_default;
+    signal_actions().Set(delivery.signal, by_default);
+  }
+}
+
+void GuestThread::ForceSignal(const SignalDelivery& delivery) {
+  SetHostMask(kAllSignals);
+  const KernelSigaction action = signal_actions().Get(delivery.signal);
+  if (action.handler <= 1 || (mask_ & MaskOf(delivery.signal)) != 0) DieOf(delivery.signal);
+  Deliver(delivery, action);
+  if (!signal_pending_) SetHostMask(mask_);
+}
+
+void GuestThread::DieOf(int signal) {
+  process_->BeforeDeath(signal);
+  signal_actions().SetHostDefault(signal);
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+  SetHostMask(~MaskOf(signal));
+  // Only a signal whose default is not death gets here.
+  syscall(SYS_exit_group, 128 + signal);
+  __builtin_unreachable();
+}
+
+void GuestThread::Abort(const std::string& what) {
+  const kvm_regs& registers = carrier_->vcpu().registers();
+  process_->Fatal(fmt::format("{} (thread {}, rip {:#x}, rsp {:#x})", what,
+                              carrier_->thread_page().tid, registers.rip, registers.rsp));
+}
+
+}  // namespace trapline

@@ -1,0 +1,239 @@
+#include "hypervisor/kvm.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+namespace trapline {
+namespace {
+
+// <linux/kvm.h> of Debian 12, read as C++, gives structs with flexible arrays a wrong size, and so the ioctl
+// numbers made from them are wrong: spelled out here with the sizes the kernel uses.
+constexpr unsigned long kGetSupportedCpuid = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x05, 8);
+constexpr unsigned long kSetMsrs = _IOC(_IOC_WRITE, KVMIO, 0x89, 8);
+constexpr unsigned long kSetCpuid2 = _IOC(_IOC_WRITE, KVMIO, 0x90, 8);
+
+// Kernel headers of Debian 12 (6.1) and later agree on these.
+constexpr std::uint32_t kMaxCpuidEntries = 256;
+
+struct CpuidBuffer {
+  std::uint32_t count, padding;
+  kvm_cpuid_entry2 entries[kMaxCpuidEntries];
+};
+
+std::mutex descriptor_mutex;
+std::set<int>& Descriptors() {
+  static std::set<int> set;
+  return set;
+}
+
+int RetryIoctl(int fd, unsigned long request, unsigned long argument) {
+  for (;;) {
+    const int result = ioctl(fd, request, argument);
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+int Checked(int fd, unsigned long request, unsigned long argument, const char* what) {
+  const int result = RetryIoctl(fd, request, argument);
+  if (result < 0) throw KvmError(errno, what);
+  return result;
+}
+
+template <typename T>
+unsigned long Pointer(T* pointer) {
+  return reinterpret_cast<unsigned long>(pointer);
+}
+
+}  // namespace
+
+FileDescriptor MoveOutOfTheWay(FileDescriptor fd) {
+  const std::lock_guard lock(descriptor_mutex);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  // A descriptor keeps its number when the limit sinks below it again: numbers from the program's own soft
+  // limit upwards are ones it can never get.
+  constexpr rlim_t kRoom = 4096;
+  int moved = -1;
+  rlimit raised = limit;
+  raised.rlim_cur = limit.rlim_cur + kRoom;
+  raised.rlim_max = std::max(limit.rlim_max, raised.rlim_cur);
+  bool changed = limit.rlim_cur != RLIM_INFINITY && setrlimit(RLIMIT_NOFILE, &raised) == 0;
+  if (!changed && limit.rlim_cur < limit.rlim_max) {
+    raised.rlim_cur = raised.rlim_max = limit.rlim_max;
+    changed = setrlimit(RLIMIT_NOFILE, &raised) == 0;
+  }
+  if (changed) moved = fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(limit.rlim_cur));
+  if (changed) setrlimit(RLIMIT_NOFILE, &limit);
+  if (moved < 0) {
+    const rlim_t ceiling = std::min<rlim_t>(limit.rlim_cur, 1u << 20);
+    for (rlim_t base = ceiling > 64 ? ceiling - 64 : 0; moved < 0; base /= 2) {
+      moved = fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(base));
+      if (base == 0) break;
+    }
+  }
+  if (moved < 0) throw KvmError(errno, "no file descriptor left for the monitor (see ulimit -n)");
+  Descriptors().insert(moved);
+  return FileDescriptor(moved);
+}
+
+bool IsMonitorDescriptor(int fd) {
+  const std::lock_guard lock(descriptor_mutex);
+  return Descriptors().contains(fd);
+}
+
+std::vector<int> MonitorDescriptors() {
+  const std::lock_guard lock(descriptor_mutex);
+  return {Descriptors().begin(), Descriptors().end()};
+}
+
+void ForgetMonitorDescriptor(int fd) {
+  const std::lock_guard lock(descriptor_mutex);
+  Descriptors().erase(fd);
+}
+
+void LockDescriptors() { descriptor_mutex.lock(); }
+void UnlockDescriptors() { descriptor_mutex.unlock(); }
+
+const kvm_cpuid_entry2* CpuidTable::Find(std::uint32_t leaf, std::uint32_t subleaf) const {
+  for (const auto& entry : entries) {
+    if (entry.function == leaf && entry.index == subleaf) return &entry;
+  }
+  return nullptr;
+}
+
+Kvm::Kvm() {
+  const char* device = std::getenv("TRAPLINE_KVM_DEVICE");
+  if (device == nullptr) device = "/dev/kvm";
+  FileDescriptor fd(open(device, O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) throw KvmError(errno, std::string("cannot open ") + device);
+  fd_ = MoveOutOfTheWay(std::move(fd));
+  if (ApiVersion() != KVM_API_VERSION) throw KvmError(EINVAL, "unknown KVM API version");
+}
+
+int Kvm::ApiVersion() const { return RetryIoctl(fd_.get(), KVM_GET_API_VERSION, 0); }
+
+int Kvm::CheckExtension(int capability) const {
+  return RetryIoctl(fd_.get(), KVM_CHECK_EXTENSION, static_cast<unsigned long>(capability));
+}
+
+std::size_t Kvm::RunAreaSize() const {
+  return static_cast<std::size_t>(
+      Checked(fd_.get(), KVM_GET_VCPU_MMAP_SIZE, 0, "KVM_GET_VCPU_MMAP_SIZE"));
+}
+
+CpuidTable Kvm::SupportedCpuid() const {
+  auto buffer = std::make_unique<CpuidBuffer>();
+  buffer->count = kMaxCpuidEntries;
+  Checked(fd_.get(), kGetSupportedCpuid, Pointer(buffer.get()), "KVM_GET_SUPPORTED_CPUID");
+  return {{buffer->entries, buffer->entries + buffer->count}};
+}
+
+Vm::Vm(const Kvm& kvm) {
+  FileDescriptor fd(Checked(kvm.fd(), KVM_CREATE_VM, 0, "cannot create a virtual machine"));
+  fd_ = MoveOutOfTheWay(std::move(fd));
+  // Intel hosts without unrestricted guest keep a TSS and an identity map in guest-physical memory; below 4 GiB
+  // nothing of ours lives. Elsewhere these calls do nothing.
+  ioctl(fd_.get(), KVM_SET_TSS_ADDR, 0xfffbd000ul);
+  std::uint64_t identity_map = 0xfffbc000ull;
+  ioctl(fd_.get(), KVM_SET_IDENTITY_MAP_ADDR, &identity_map);
+}
+
+int Vm::CheckExtension(int capability) const {
+  return RetryIoctl(fd_.get(), KVM_CHECK_EXTENSION, static_cast<unsigned long>(capability));
+}
+
+bool Vm::TryAddSlot(unsigned slot, GuestPhysical physical, const void* host, std::uint64_t size) {
+  kvm_userspace_memory_region region{};
+  region.slot = slot;
+  region.guest_phys_addr = physical.value;
+  region.memory_size = size;
+  region.userspace_addr = Pointer(host);
+  return RetryIoctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, Pointer(&region)) == 0;
+}
+
+void Vm::AddSlot(unsigned slot, GuestPhysical physical, const void* host, std::uint64_t size) {
+  if (!TryAddSlot(slot, physical, host, size)) {
+    throw KvmError(errno, "KVM_SET_USER_MEMORY_REGION: cannot show memory to the guest");
+  }
+}
+
+Vcpu::Vcpu(const Kvm& kvm, const Vm& vm, unsigned number) {
+  FileDescriptor fd(Checked(vm.fd(), KVM_CREATE_VCPU, number, "cannot create a vCPU"));
+  fd_ = MoveOutOfTheWay(std::move(fd));
+  run_size_ = kvm.RunAreaSize();
+  void* area = mmap(nullptr, run_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (area == MAP_FAILED) throw KvmError(errno, "cannot map a vCPU's shared area");
+  run_ = static_cast<kvm_run*>(area);
+  run_->kvm_valid_regs = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;
+}
+
+Vm::~Vm() {
+  if (fd_.valid()) ForgetMonitorDescriptor(fd_.get());
+}
+
+Vcpu::~Vcpu() {
+  if (run_ != nullptr) munmap(run_, run_size_);
+  if (fd_.valid()) ForgetMonitorDescriptor(fd_.get());
+}
+
+int Vcpu::Run() { return ioctl(fd_.get(), KVM_RUN, 0) == 0 ? 0 : errno; }
+
+void Vcpu::FetchRegisters() {
+  Checked(fd_.get(), KVM_GET_REGS, Pointer(&registers()), "KVM_GET_REGS");
+  Checked(fd_.get(), KVM_GET_SREGS, Pointer(&special_registers()), "KVM_GET_SREGS");
+}
+
+void Vcpu::StoreRegisters() {
+  Checked(fd_.get(), KVM_SET_REGS, Pointer(&registers()), "KVM_SET_REGS");
+}
+
+void Vcpu::StoreSpecialRegisters() {
+  Checked(fd_.get(), KVM_SET_SREGS, Pointer(&special_registers()), "KVM_SET_SREGS");
+}
+
+void Vcpu::SetCpuid(const CpuidTable& table) {
+  auto buffer = std::make_unique<CpuidBuffer>();
+  buffer->count = static_cast<std::uint32_t>(
+      std::min<std::size_t>(table.entries.size(), kMaxCpuidEntries));
+  std::copy_n(table.entries.begin(), buffer->count, buffer->entries);
+  Checked(fd_.get(), kSetCpuid2, Pointer(buffer.get()), "KVM_SET_CPUID2");
+}
+
+void Vcpu::SetMsr(std::uint32_t index, std::uint64_t value) {
+  struct {
+    std::uint32_t count, padding;
+    kvm_msr_entry entry;
+  } one{1, 0, {index, 0, value}};
+  if (Checked(fd_.get(), kSetMsrs, Pointer(&one), "KVM_SET_MSRS") != 1) {
+    throw KvmError(EINVAL, "KVM_SET_MSRS: the host refuses model-specific register " +
+                               std::to_string(index));
+  }
+}
+
+bool Vcpu::TrySetXcr0(std::uint64_t value) {
+  kvm_xcrs xcrs{};
+  xcrs.nr_xcrs = 1;
+  xcrs.xcrs[0].xcr = 0;
+  xcrs.xcrs[0].value = value;
+  return RetryIoctl(fd_.get(), KVM_SET_XCRS, Pointer(&xcrs)) == 0;
+}
+
+bool Vcpu::TryAlignTimeStampCounter() {
+  std::uint64_t offset = 0;
+  kvm_device_attr attribute{};
+  attribute.group = KVM_VCPU_TSC_CTRL;
+  attribute.attr = KVM_VCPU_TSC_OFFSET;
+  attribute.addr = Pointer(&offset);
+  return RetryIoctl(fd_.get(), KVM_SET_DEVICE_ATTR, Pointer(&attribute)) == 0;
+}
+
+}  // namespace trapline

@@ -1,0 +1,309 @@
+#include "hypervisor/machine.h"
+
+#include <cpuid.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cerrno>
+#include <cstring>
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kUserPage = PageEntry::kUser | PageEntry::kAccessed | PageEntry::kDirty;
+constexpr std::uint64_t kSupervisorData =
+    PageEntry::kWritable | PageEntry::kAccessed | PageEntry::kDirty | PageEntry::kNoExecute;
+
+constexpr std::uint32_t kMsrStar = 0xc0000081, kMsrLstar = 0xc0000082, kMsrFmask = 0xc0000084;
+constexpr std::uint64_t kFlagTrap = 0x100;
+
+// Control register bits, Intel SDM vol. 3, 2.5.
+constexpr std::uint64_t kCr0 = 0x80050033;  // PG AM WP NE ET MP PE
+constexpr std::uint64_t kCr4 = 0x620;       // OSXMMEXCPT OSFXSR PAE
+constexpr std::uint64_t kCr4FsGsBase = 1u << 16, kCr4OsXsave = 1u << 18;
+constexpr std::uint64_t kEfer = 0xd01;      // NXE LMA LME SCE
+
+// XSAVE components kept in signal frames: x87, SSE, AVX, the AVX-512 three and PKRU. AMX tiles need a permission
+// the program would have to ask for, and are 8 KiB.
+constexpr std::uint64_t kKnownVectorComponents = 0x2e7;
+
+std::uint64_t ReadXcr0() {
+  std::uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low | (static_cast<std::uint64_t>(high) << 32);
+}
+
+kvm_segment UserSegment(std::uint16_t selector, std::uint8_t type, bool code) {
+  kvm_segment segment{};
+  segment.selector = selector;
+  segment.limit = 0xffffffff;
+  segment.type = type;
+  segment.present = 1;
+  segment.dpl = 3;
+  segment.s = 1;
+  segment.l = code ? 1 : 0;
+  segment.db = code ? 0 : 1;
+  segment.g = 1;
+  return segment;
+}
+
+}  // namespace
+
+Carrier::Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, unsigned number)
+    : number_(number), vcpu_(std::make_unique<Vcpu>(kvm, vm, number)), page_table_(memory) {
+  const GuestPhysical region = memory.AllocatePages(TRAPLINE_THREAD_PAGES + 1);
+  const GuestPhysical gdt = region + TRAPLINE_THREAD_PAGES * kPageSize;
+  thread_page_ = static_cast<agent::ThreadPage*>(memory.HostPointer(region));
+  gdt_ = static_cast<std::uint64_t*>(memory.HostPointer(gdt));
+  page_table_.Map({TRAPLINE_THREAD_PAGE}, region, TRAPLINE_THREAD_PAGES * kPageSize,
+                  kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+  page_table_.Map({TRAPLINE_GDT}, gdt, kPageSize, kSupervisorData);
+  gdt_[2] = 0x00af9b000000ffff;  // 0x10 kernel code
+  gdt_[3] = 0x00cf93000000ffff;  // 0x18 kernel data
+  gdt_[4] = 0x00cffb000000ffff;  // 0x20 user code, 32 bit
+  gdt_[5] = 0x00cff3000000ffff;  // 0x28 user data
+  gdt_[6] = 0x00affb000000ffff;  // 0x30 user code, 64 bit
+  thread_page_->carrier = number;
+}
+
+agent::InterruptFrame& Carrier::InterruptFrameOf(bool page_fault) {
+  const std::uint64_t top = page_fault ? TRAPLINE_FAULT_STACK_TOP : TRAPLINE_EXCEPTION_STACK_TOP;
+  return *static_cast<agent::InterruptFrame*>(ThreadRegion(top - sizeof(agent::InterruptFrame)));
+}
+
+void Carrier::PublishCpu(unsigned cpu, unsigned node) {
+  if (cpu == published_cpu_) return;
+  published_cpu_ = cpu;
+  // A read-only data segment whose limit, in bytes, is the answer; present, DPL 3.
+  const std::uint64_t limit = (node << 12 | cpu) & 0xfffff;
+  const std::uint64_t descriptor =
+      (limit & 0xffff) | (0xf5ull << 40) | ((limit >> 16) << 48) | (1ull << 54);
+  __atomic_store_n(&gdt_[TRAPLINE_CPU_NUMBER_SELECTOR >> 3], descriptor, __ATOMIC_RELAXED);
+}
+
+Machine::Machine() : vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid()) {
+  const kvm_cpuid_entry2* sizes = cpuid_.Find(0x80000008);
+  const unsigned physical_bits = sizes != nullptr ? sizes->eax & 0xff : 36;
+  const int slots = kvm_.CheckExtension(KVM_CAP_NR_MEMSLOTS);
+  if (kvm_.CheckExtension(KVM_CAP_SYNC_REGS) == 0 ||
+      kvm_.CheckExtension(KVM_CAP_IMMEDIATE_EXIT) == 0) {
+    throw KvmError(ENOTSUP, "this KVM lacks synchronised registers or immediate exit (Linux 4.18 has them)");
+  }
+  memory_ = std::make_unique<GuestMemory>(*vm_, physical_bits, slots > 0 ? unsigned(slots) : 32u);
+
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) {
+    throw KvmError(ENOTSUP, "this processor has no XSAVE");
+  }
+  vector_mask_ = ReadXcr0() & kKnownVectorComponents;
+  if (const kvm_cpuid_entry2* xsave = cpuid_.Find(0xd); xsave != nullptr && (cpuid_.Find(1)->ecx & bit_XSAVE)) {
+    vector_mask_ &= xsave->eax | (static_cast<std::uint64_t>(xsave->edx) << 32);
+  }
+  // Standard (non-compacted) layout: the image ends where the last enabled component ends.
+  vector_size_ = 576;
+  for (unsigned component = 2; component < 63; ++component) {
+    if ((vector_mask_ >> component & 1) == 0) continue;
+    __cpuid_count(0xd, component, a, b, c, d);
+    vector_size_ = std::max<std::size_t>(vector_size_, a + b);
+  }
+  if (vector_size_ > TRAPLINE_VECTOR_STATE_SIZE) throw KvmError(ENOTSUP, "vector state larger than expected");
+
+  SetUpSystemTables();
+  TryHost();
+}
+
+void Machine::SetUpSystemTables() {
+  const auto pages = static_cast<unsigned>(AlignUp(agent::BlobSize(), kPageSize) / kPageSize);
+  agent_ = memory_->AllocatePages(pages);
+  std::memcpy(memory_->HostPointer(agent_), trapline_agent_begin, agent::BlobSize());
+  idt_ = memory_->AllocatePages(1);
+  tss_ = memory_->AllocatePages(1);
+
+  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(idt_));
+  for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
+    const std::uint64_t entry =
+        agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE;
+    const std::uint64_t stack = vector == 14 ? 1 : 2;
+    // int3 and into may come from ring 3 as instructions; the others only from the processor (DPL 0).
+    const std::uint64_t attributes = vector == 3 || vector == 4 ? 0xee : 0x8e;
+    gates[2 * vector] = (entry & 0xffff) | (std::uint64_t{TRAPLINE_USER_CS} << 16) | (stack << 32) |
+                        (attributes << 40) | ((entry >> 16 & 0xffff) << 48);
+    gates[2 * vector + 1] = entry >> 32;
+  }
+
+  auto* tss = static_cast<char*>(memory_->HostPointer(tss_));
+  const std::uint64_t fault_stack = TRAPLINE_FAULT_STACK_TOP;
+  const std::uint64_t exception_stack = TRAPLINE_EXCEPTION_STACK_TOP;
+  std::memcpy(tss + 36, &fault_stack, 8);
+  std::memcpy(tss + 44, &exception_stack, 8);
+  // I/O permission bitmap: only our ports are open (0); the byte after the last one must be all ones.
+  constexpr std::size_t kBitmap = 104;
+  const std::uint16_t offset = kBitmap;
+  std::memcpy(tss + 102, &offset, 2);
+  std::memset(tss + kBitmap, 0xff, 0x20 + 1);
+  tss[kBitmap + TRAPLINE_PORT_FIRST / 8] = 0;
+  static_assert(TRAPLINE_PORT_COUNT == 8 && TRAPLINE_PORT_FIRST % 8 == 0);
+}
+
+void Machine::SetUpVcpu(Carrier& carrier) {
+  Vcpu& vcpu = carrier.vcpu();
+  vcpu.FetchRegisters();
+  kvm_sregs& special = vcpu.special_registers();
+  special.cs = UserSegment(TRAPLINE_USER_CS, 0xb, true);
+  special.ss = special.ds = special.es = special.fs = special.gs =
+      UserSegment(TRAPLINE_USER_SS, 0x3, false);
+  special.tr = {};
+  special.tr.base = TRAPLINE_TSS;
+  special.tr.limit = 104 + 0x20;
+  special.tr.selector = TRAPLINE_TSS_SELECTOR;
+  special.tr.type = static_cast<std::uint8_t>(host_.tss_type);
+  special.tr.present = 1;
+  special.gdt.base = TRAPLINE_GDT;
+  special.gdt.limit = 0x7f;
+  special.idt.base = TRAPLINE_IDT;
+  special.idt.limit = TRAPLINE_VECTORS * 16 - 1;
+  special.cr0 = kCr0;
+  special.cr3 = carrier.page_table().root().value;
+  special.cr4 = kCr4;
+  special.efer = kEfer;
+  const kvm_cpuid_entry2* features = cpuid_.Find(1);
+  const kvm_cpuid_entry2* extended = cpuid_.Find(7);
+  const bool xsave = features != nullptr && (features->ecx & bit_XSAVE) != 0;
+  if (xsave) special.cr4 |= kCr4OsXsave;
+  if (extended != nullptr && (extended->ebx & bit_FSGSBASE) != 0) special.cr4 |= kCr4FsGsBase;
+  vcpu.StoreSpecialRegisters();
+  // Where the host offers no XSAVE to the guest (kvm_pvm), ring 3 has the host's own XCR0 anyway.
+  if (xsave && !vcpu.TrySetXcr0(vector_mask_)) throw KvmError(EINVAL, "KVM_SET_XCRS");
+  vcpu.SetMsr(kMsrStar, (0x23ull << 48) | (std::uint64_t{TRAPLINE_KERNEL_CS} << 32));
+  vcpu.SetMsr(kMsrLstar, agent::GuestAddressOf(host_.syscall_arrives_in_ring0
+                                                   ? trapline_agent_syscall_ring0
+                                                   : trapline_agent_syscall_ring3));
+  // In ring 0 a set trap flag would raise #DB inside the entry, where no gate may lead out to ring 3.
+  vcpu.SetMsr(kMsrFmask, host_.syscall_arrives_in_ring0 ? kFlagTrap : 0);
+  vcpu.TryAlignTimeStampCounter();
+
+  vcpu.registers() = {};
+  vcpu.registers().rflags = 0x2;
+  vcpu.StoreRegisters();
+}
+
+Carrier& Machine::Create() {
+  carriers_.push_back(
+      std::make_unique<Carrier>(kvm_, *vm_, *memory_, static_cast<unsigned>(carriers_.size())));
+  Carrier& carrier = *carriers_.back();
+  PageTable& table = carrier.page_table();
+  table.Map({TRAPLINE_AGENT_CODE}, agent_, AlignUp(agent::BlobSize(), kPageSize), kUserPage);
+  table.Map({TRAPLINE_IDT}, idt_, kPageSize, kSupervisorData);
+  table.Map({TRAPLINE_TSS}, tss_, kPageSize, kSupervisorData);
+  carrier.vcpu().SetCpuid(cpuid_);  // once: KVM refuses it after the first run
+  if (host_.tss_type != 0) SetUpVcpu(carrier);
+  return carrier;
+}
+
+bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
+  Vcpu& vcpu = carrier.vcpu();
+  kvm_regs& registers = vcpu.registers();
+  registers = {};
+  registers.rip = agent::GuestAddressOf(entry);
+  registers.rsp = TRAPLINE_EXCEPTION_STACK_TOP - 256;
+  registers.rdi = rdi;
+  registers.rflags = 0x202;
+  vcpu.MarkRegistersDirty();
+  int error = 0;
+  do {
+    error = vcpu.Run();
+  } while (error == EINTR);
+  return error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO &&
+         vcpu.run().io.port == TRAPLINE_PORT_PROBE;
+}
+
+void Machine::TryHost() {
+  Carrier& carrier = Create();
+  // Ring-3 `out` through the I/O bitmap: an emulated kvm_amd wants TSS type 9, VMX entry wants type 11.
+  for (const unsigned type : {9u, 11u}) {
+    host_.tss_type = type;
+    SetUpVcpu(carrier);
+    if (RunProbe(carrier, trapline_agent_probe_out, 0)) break;
+    host_.tss_type = 0;
+  }
+  if (host_.tss_type == 0) {
+    throw KvmError(ENOTSUP, "a ring-3 `out` does not leave the guest on this host (unknown kind of KVM)");
+  }
+
+  // Where SYSCALL arrives: with the ring-3 entry installed, the exit tells the ring.
+  RunProbe(carrier, trapline_agent_probe_syscall, 0);
+  if (carrier.vcpu().run().exit_reason != KVM_EXIT_IO ||
+      carrier.vcpu().run().io.port != TRAPLINE_PORT_SYSTEM_CALL) {
+    throw KvmError(ENOTSUP, "SYSCALL does not reach its entry on this host (unknown kind of KVM)");
+  }
+  host_.syscall_arrives_in_ring0 = (carrier.vcpu().special_registers().cs.selector & 3) == 0;
+  SetUpVcpu(carrier);
+
+  const std::uint64_t before = __rdtsc();
+  if (RunProbe(carrier, trapline_agent_probe_tsc, 0)) {
+    const kvm_regs& registers = carrier.vcpu().registers();
+    const std::uint64_t inside = (registers.rax & 0xffffffff) | (registers.rdx << 32);
+    host_.guest_tsc_is_host_tsc = before <= inside && inside <= __rdtsc();
+  }
+  idle_.push_back(&carrier);
+}
+
+std::uint64_t Machine::MeasureExit(Carrier& carrier) {
+  using Clock = std::chrono::steady_clock;
+  std::array<std::int64_t, 101> samples{};
+  for (auto& sample : samples) {
+    const auto start = Clock::now();
+    RunProbe(carrier, trapline_agent_probe_out, 0);
+    sample = std::chrono::nanoseconds(Clock::now() - start).count();
+  }
+  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+  return static_cast<std::uint64_t>(samples[samples.size() / 2]);
+}
+
+Carrier& Machine::Acquire(bool prefer_new) {
+  const std::lock_guard lock(mutex_);
+  constexpr std::size_t kFewCarriers = 256;
+  if (idle_.empty() || (prefer_new && carriers_.size() < kFewCarriers && carriers_.size() > 1)) {
+    return Create();
+  }
+  Carrier& carrier = *idle_.back();
+  idle_.pop_back();
+  return carrier;
+}
+
+void Machine::Release(Carrier& carrier) {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(&carrier);
+}
+
+void Machine::ForEachCarrier(const std::function<void(Carrier&)>& visit) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& carrier : carriers_) visit(*carrier);
+}
+
+void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special) {
+  for (const auto& carrier : carriers_) carrier->vcpu_.reset();
+  idle_.clear();
+  std::unique_ptr<Carrier> kept;
+  for (auto& carrier : carriers_) {
+    if (carrier.get() == &survivor) kept = std::move(carrier);
+  }
+  carriers_.clear();
+  vm_.reset();
+  vm_ = std::make_unique<Vm>(kvm_);
+  memory_->AdoptVm(*vm_);
+  kept->number_ = 0;
+  kept->thread_page_->carrier = 0;
+  kept->vcpu_ = std::make_unique<Vcpu>(kvm_, *vm_, 0);
+  kept->vcpu().SetCpuid(cpuid_);
+  SetUpVcpu(*kept);
+  Vcpu& vcpu = kept->vcpu();
+  vcpu.special_registers().fs = special.fs;
+  vcpu.special_registers().gs = special.gs;
+  vcpu.StoreSpecialRegisters();
+  carriers_.push_back(std::move(kept));
+}
+
+}  // namespace trapline

@@ -1,0 +1,120 @@
+#include "hypervisor/proc_files.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "hypervisor/guest_copy.h"
+#include "hypervisor/process.h"
+
+namespace trapline {
+namespace {
+
+// The part of `path` after this process's own directory in /proc, if it is in it.
+std::optional<std::string_view> InOwnProc(std::string_view path) {
+  constexpr std::string_view kProc = "/proc/";
+  if (!path.starts_with(kProc)) return std::nullopt;
+  path.remove_prefix(kProc.size());
+  const std::string pid = std::to_string(getpid());
+  for (const std::string_view own : {std::string_view("self/"), std::string_view("thread-self/")}) {
+    if (path.starts_with(own)) return path.substr(own.size());
+  }
+  if (path.starts_with(pid) && path.substr(pid.size()).starts_with('/')) return path.substr(pid.size() + 1);
+  return std::nullopt;
+}
+
+}  // namespace
+
+OwnProcFile ClassifyProcPath(const std::string& path) {
+  const auto name = InOwnProc(path);
+  if (!name) return OwnProcFile::kNone;
+  if (*name == "exe") return OwnProcFile::kExecutable;
+  if (*name == "maps") return OwnProcFile::kMaps;
+  return OwnProcFile::kNone;
+}
+
+int OpenMaps(Process& process, bool close_on_exec) {
+  AddressSpace& space = process.address_space();
+  const auto regions = space.Regions();
+  const Range stack = space.stack();
+  std::ifstream host("/proc/self/maps");
+  std::ostringstream out;
+  for (std::string line; std::getline(host, line);) {
+    std::uint64_t start = 0, end = 0;
+    const char* at = line.data();
+    const char* const line_end = line.data() + line.size();
+    at = std::from_chars(at, line_end, start, 16).ptr + 1;
+    at = std::from_chars(at, line_end, end, 16).ptr + 1;
+    // rwxp offset device inode path
+    std::istringstream fields(std::string(at, line_end));
+    std::string permissions, device;
+    std::uint64_t offset = 0, inode = 0;
+    fields >> permissions >> std::hex >> offset >> device >> std::dec >> inode;
+    std::string path;
+    std::getline(fields >> std::ws, path);
+    if (path == "[stack]" || path == "[heap]") path.clear();  // the monitor's own
+    auto it = regions.upper_bound(start);
+    if (it != regions.begin()) --it;
+    for (; it != regions.end() && it->first < end; ++it) {
+      const std::uint64_t from = std::max(start, it->first);
+      const std::uint64_t to = std::min(end, it->second.end);
+      if (from >= to) continue;
+      std::string name = path;
+      if (name.empty() && from >= stack.start && to <= stack.end) name = "[stack]";
+      if (name.empty() && from >= space.break_start() && it->first <= space.break_start() + (1ull << 40) &&
+          from < static_cast<std::uint64_t>(space.Brk(0))) {
+        name = "[heap]";
+      }
+      std::string entry = fmt::format("{:x}-{:x} {} {:08x} {} {}", from, to, permissions,
+                                      inode != 0 || offset != 0 ? offset + (from - start) : 0, device, inode);
+      if (!name.empty()) {
+        if (entry.size() < 72) entry.append(72 - entry.size(), ' ');
+        entry += " " + name;
+      }
+      out << entry << '\n';
+    }
+  }
+  const std::string text = out.str();
+  const int fd = memfd_create("maps", close_on_exec ? MFD_CLOEXEC : 0);
+  if (fd < 0) return -errno;
+  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || lseek(fd, 0, SEEK_SET) != 0) {
+    close(fd);
+    return -ENOMEM;
+  }
+  return fd;
+}
+
+long FilterDescriptorList(int fd, std::uint64_t buffer, long bytes) {
+  char target[256];
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  const ssize_t length = readlink(link.c_str(), target, sizeof target);
+  if (length <= 0) return bytes;
+  const auto directory = InOwnProc(std::string_view(target, static_cast<std::size_t>(length)));
+  if (!directory || !(directory->ends_with("fd") || directory->ends_with("fdinfo"))) return bytes;
+  std::string entries(static_cast<std::size_t>(bytes), '\0');
+  if (!ReadGuest(buffer, entries.data(), entries.size())) return bytes;
+  std::string kept;
+  for (std::size_t at = 0; at + offsetof(dirent64, d_name) < entries.size();) {
+    std::uint16_t size = 0;
+    std::memcpy(&size, entries.data() + at + offsetof(dirent64, d_reclen), sizeof size);
+    if (size == 0 || at + size > entries.size()) break;
+    const char* name = entries.data() + at + offsetof(dirent64, d_name);
+    int number = -1;
+    const auto parsed = std::from_chars(name, name + std::strlen(name), number);
+    const bool ours = parsed.ec == std::errc() && *parsed.ptr == 0 && IsMonitorDescriptor(number);
+    if (!ours) kept.append(entries, at, size);
+    at += size;
+  }
+  if (kept.size() == entries.size() || kept.empty()) return kept.empty() ? 0 : bytes;
+  return WriteGuest(buffer, kept.data(), kept.size()) ? static_cast<long>(kept.size()) : bytes;
+}
+
+}  // namespace trapline

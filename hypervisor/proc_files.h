@@ -1,0 +1,24 @@
+// What the program may see of itself under /proc. The monitor is the same process, so /proc/self tells the truth
+// except where it would show the monitor: the executable, the memory map, the list of descriptors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trapline {
+
+class Process;
+
+enum class OwnProcFile { kNone, kExecutable, kMaps };
+
+// Which file of its own the program means by `path`; cheap for paths outside /proc.
+OwnProcFile ClassifyProcPath(const std::string& path);
+
+// A descriptor of a snapshot of the program's memory map in the format of /proc/PID/maps, or -errno.
+int OpenMaps(Process& process, bool close_on_exec);
+
+// Drops the monitor's descriptors from what getdents64 returned for `fd`. Returns the new number of bytes.
+long FilterDescriptorList(int fd, std::uint64_t buffer, long bytes);
+
+}  // namespace trapline

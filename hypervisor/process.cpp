@@ -1,0 +1,552 @@
+#include "hypervisor/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <semaphore>
+
+#include "hypervisor/guest_copy.h"
+#include "hypervisor/proc_files.h"
+
+extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument);
+
+namespace trapline {
+namespace {
+
+constexpr int kMonitorFailure = 125;
+constexpr std::size_t kHostStackSize = 256 * 1024;
+
+void WriteError(const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (written <= 0) return;
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+bool IsProcessLeader() { return syscall(SYS_gettid) == getpid(); }
+
+// Program name as the kernel would set it: the last part of the path.
+void SetCommandName(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  prctl(PR_SET_NAME, path.c_str() + (slash == std::string::npos ? 0 : slash + 1));
+}
+
+std::optional<std::vector<std::string>> ReadStringArray(std::uint64_t address) {
+  std::vector<std::string> strings;
+  if (address == 0) return strings;
+  for (;; address += sizeof(std::uint64_t)) {
+    std::uint64_t pointer = 0;
+    if (!ReadGuest(address, pointer)) return std::nullopt;
+    if (pointer == 0) return strings;
+    auto text = ReadGuestString(pointer, 32 * kPageSize);  // MAX_ARG_STRLEN
+    if (!text) return std::nullopt;
+    strings.push_back(std::move(*text));
+  }
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (auto& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+std::string RunOptions::Encode() const {
+  return fmt::format("stats={},follow={}", stats ? 1 : 0, follow_children ? 1 : 0);
+}
+
+RunOptions RunOptions::Decode(const std::string& text) {
+  RunOptions options;
+  options.stats = text.find("stats=1") != std::string::npos;
+  options.follow_children = text.find("follow=0") == std::string::npos;
+  return options;
+}
+
+Process::Process(const RunOptions& options)
+    : options_(options), address_space_(machine_, options.stats) {
+  FileDescriptor self(open("/proc/self/exe", O_PATH | O_CLOEXEC));
+  if (self.valid()) own_executable_ = MoveOutOfTheWay(std::move(self));
+}
+
+LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
+  const auto program = LoadProgram(address_space_, executable, environment,
+                                   machine_.host().guest_tsc_is_host_tsc);
+  if (!program) return program.error();
+  executable.file.Close();
+  char resolved[PATH_MAX];
+  executable_path_ = realpath(executable.image_path.c_str(), resolved) != nullptr ? resolved : executable.image_path;
+  SetCommandName(executable.path);
+
+  SignalMask mask = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &mask, sizeof mask);
+  signal_actions_.Inherit();
+
+  Carrier& carrier = machine_.Acquire();
+  GuestThread thread(*this, signal_actions_, carrier, next_thread_++);
+  kvm_regs registers{};
+  registers.rip = program->entry;
+  registers.rsp = program->stack_pointer;
+  registers.rflags = 0x202;
+  thread.StartDetached(registers);
+  thread.set_mask(mask);
+  InitializeVectorState(carrier.vector_state(), machine_.vector_state_size());
+  RunThread(thread);
+  // The initial thread ended by exit(2) alone; when it was not the last one, the process lives on without it, and
+  // this host thread must end in the same way.
+  syscall(SYS_exit, thread.exit_status());
+  __builtin_unreachable();
+}
+
+void Process::RunThread(GuestThread& thread) {
+  {
+    const std::lock_guard lock(threads_mutex_);
+    live_threads_[thread.logical_number()] = &thread;
+    most_threads_ = std::max(most_threads_, live_threads_.size());
+  }
+  thread.Run();
+  EndOfThread(thread);
+}
+
+void Process::Record(GuestThread& thread) {
+  constexpr std::size_t kListed = 32;
+  char name[16] = {};
+  prctl(PR_GET_NAME, name);
+  const agent::ThreadPage& page = thread.carrier().thread_page();
+  if (ended_.size() < kListed) {
+    ended_.push_back({page.logical_thread, static_cast<pid_t>(page.tid), name, page.counters});
+    return;
+  }
+  ++ended_rest_count_;
+  agent::ThreadCounters& sum = ended_rest_.counters;
+  sum.system_calls += page.counters.system_calls;
+  sum.page_faults += page.counters.page_faults;
+  sum.exceptions += page.counters.exceptions;
+  sum.interruptions += page.counters.interruptions;
+  sum.signals += page.counters.signals;
+  sum.other_exits += page.counters.other_exits;
+}
+
+// What the kernel does for a thread that dies with robust mutexes (Documentation/locking/robust-futexes.rst): each
+// futex on its list that it owns is marked, and one waiter is woken.
+void Process::HandleRobustList(GuestThread& thread) {
+  struct Head {
+    std::uint64_t next;
+    std::int64_t futex_offset;
+    std::uint64_t pending;
+  } head{};
+  const std::uint64_t head_at = thread.robust_list_head;
+  if (head_at == 0 || !ReadGuest(head_at, head)) return;
+  const auto tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  const auto release = [&](std::uint64_t entry) {
+    const std::uint64_t futex = (entry & ~1ull) + static_cast<std::uint64_t>(head.futex_offset);
+    std::uint32_t value = 0;
+    if (futex % 4 != 0 || !ReadGuest(futex, value) || (value & FUTEX_TID_MASK) != tid) return;
+    auto* word = reinterpret_cast<std::uint32_t*>(futex);
+    std::uint32_t expected = value;
+    while ((expected & FUTEX_TID_MASK) == tid &&
+           !__atomic_compare_exchange_n(word, &expected, (expected & FUTEX_WAITERS) | FUTEX_OWNER_DIED, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
+    if ((expected & FUTEX_WAITERS) != 0) syscall(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
+  };
+  constexpr int kLimit = 2048;  // ROBUST_LIST_LIMIT
+  std::uint64_t entry = head.next;
+  for (int i = 0; i < kLimit && (entry & ~1ull) != head_at; ++i) {
+    std::uint64_t next = 0;
+    const bool readable = ReadGuest(entry & ~1ull, next);
+    if (entry != head.pending) release(entry);
+    if (!readable) break;
+    entry = next;
+  }
+  if (head.pending != 0) release(head.pending);
+}
+
+void Process::EndOfThread(GuestThread& thread) {
+  HandleRobustList(thread);
+  bool last = false;
+  {
+    const std::lock_guard lock(threads_mutex_);
+    Record(thread);
+    live_threads_.erase(thread.logical_number());
+    last = live_threads_.empty();
+  }
+  if (last && !thread.is_vfork_child) PrintStatistics();
+  const std::uint64_t clear_tid = thread.clear_child_tid;
+  machine_.Release(thread.carrier());
+  if (clear_tid != 0) {
+    const std::uint32_t zero = 0;
+    if (WriteGuest(clear_tid, zero)) syscall(SYS_futex, clear_tid, FUTEX_WAKE, 1, 0, 0, 0);
+  }
+}
+
+void Process::ExitGroup(GuestThread& thread, int status) {
+  if (!thread.is_vfork_child) PrintStatistics();
+  syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+}
+
+void Process::BeforeDeath(int /*signal*/) { PrintStatistics(); }
+
+void Process::Fatal(const std::string& message) {
+  WriteError(fmt::format("trapline: internal error: {}\n", message));
+  syscall(SYS_exit_group, kMonitorFailure);
+  __builtin_unreachable();
+}
+
+void Process::Warn(const std::string& message) {
+  const std::lock_guard lock(warnings_mutex_);
+  if (std::find(warnings_.begin(), warnings_.end(), message) != warnings_.end()) return;
+  warnings_.push_back(message);
+  WriteError(fmt::format("trapline: {}\n", message));
+}
+
+// --- clone
+
+long Process::Clone(GuestThread& parent, const CloneArguments& arguments) {
+  const std::uint64_t flags = arguments.flags;
+  if ((flags & CLONE_THREAD) != 0) {
+    if ((flags & CLONE_SIGHAND) == 0 || (flags & CLONE_VM) == 0) return -EINVAL;
+    return CloneThread(parent, arguments);
+  }
+  if ((flags & CLONE_SIGHAND) != 0 && (flags & CLONE_VM) == 0) return -EINVAL;
+  if ((flags & CLONE_VM) == 0) return CloneProcess(parent, arguments);
+  if ((flags & CLONE_VFORK) != 0) return CloneSharingMemory(parent, arguments);
+  Warn("a clone(2) that shares memory with a process that is not a thread is not supported: the program gets ENOSYS");
+  return -ENOSYS;
+}
+
+struct Process::ThreadStart {
+  Process* process;
+  GuestThread* thread;
+  CloneArguments arguments;
+  std::uint64_t fs_base, gs_base;
+  pid_t tid = 0;
+  std::binary_semaphore ready{0};
+};
+
+void* Process::ThreadMain(void* argument) {
+  auto& start = *static_cast<ThreadStart*>(argument);
+  Process& process = *start.process;
+  const std::unique_ptr<GuestThread> thread(start.thread);
+  const CloneArguments& arguments = start.arguments;
+  start.tid = static_cast<pid_t>(syscall(SYS_gettid));
+  if ((arguments.flags & CLONE_PARENT_SETTID) != 0) WriteGuest(arguments.parent_tid, start.tid);
+  if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, start.tid);
+  thread->SetFsBase(start.fs_base);
+  thread->SetGsBase(start.gs_base);
+  start.ready.release();  // `start` is the parent's: gone from here on
+  process.RunThread(*thread);
+  // After a fork in this thread it is its process's initial thread, and must end like one.
+  if (IsProcessLeader()) syscall(SYS_exit, thread->exit_status());
+  return nullptr;
+}
+
+long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) {
+  Carrier* carrier = nullptr;
+  try {
+    carrier = &machine_.Acquire(options_.stats);
+  } catch (const std::exception& error) {
+    Warn(fmt::format("no vCPU for another thread, the program gets EAGAIN: {} (this host allows {} vCPUs)",
+                     error.what(), machine_.kvm().CheckExtension(KVM_CAP_MAX_VCPUS)));
+    return -EAGAIN;
+  }
+  parent.Detach();
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(threads_mutex_);
+    number = next_thread_++;
+  }
+  auto thread = std::make_unique<GuestThread>(*this, parent.signal_actions(), *carrier, number);
+  kvm_regs context = parent.context();
+  context.rax = 0;
+  if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
+  thread->StartDetached(context);
+  thread->set_mask(parent.mask());
+  if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread->clear_child_tid = arguments.child_tid;
+  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
+
+  ThreadStart start{this,
+                    thread.get(),
+                    arguments,
+                    (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base(),
+                    parent.gs_base()};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kHostStackSize);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  // The new host thread starts with everything blocked; GuestThread::Run sets the program's mask.
+  SetHostMask(kAllSignals);
+  pthread_t host_thread{};
+  const int error = pthread_create(&host_thread, &attributes, &Process::ThreadMain, &start);
+  pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    machine_.Release(*carrier);
+    if (!parent.signal_pending()) SetHostMask(parent.mask());
+    return -error;
+  }
+  static_cast<void>(thread.release());  // the host thread owns it
+  start.ready.acquire();
+  if (!parent.signal_pending()) SetHostMask(parent.mask());
+  return start.tid;
+}
+
+long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments) {
+  SetHostMask(kAllSignals);
+  if (parent.signal_pending()) return kRestart;
+  parent.Detach();
+  const kvm_sregs special = parent.carrier().vcpu().special_registers();
+  const std::uint64_t tid_flags =
+      CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
+  const std::uint64_t other_flags = arguments.flags & ~tid_flags;
+
+  // Nothing of the monitor may be half changed in the child, which has only this thread.
+  threads_mutex_.lock();
+  warnings_mutex_.lock();
+  address_space_.mutex().lock();
+  machine_.mutex().lock();
+  LockDescriptors();
+  long child = 0;
+  if (other_flags == 0 && arguments.exit_signal == SIGCHLD) {
+    child = fork();
+    if (child < 0) child = -errno;
+  } else {
+    // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as this program's
+    // code goes, for all of it runs under the locks above.
+    child = syscall(SYS_clone, other_flags | arguments.exit_signal, 0, arguments.parent_tid, 0, 0);
+    if (child < 0) child = -errno;
+  }
+  UnlockDescriptors();
+  machine_.mutex().unlock();
+  address_space_.mutex().unlock();
+  warnings_mutex_.unlock();
+  threads_mutex_.unlock();
+
+  if (child == 0) {
+    try {
+      machine_.RebuildAfterFork(parent.carrier(), special);
+    } catch (const std::exception& error) {
+      Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
+    }
+    live_threads_.clear();
+    ended_.clear();
+    ended_rest_ = {};
+    ended_rest_count_ = 0;
+    live_threads_[parent.logical_number()] = &parent;
+    most_threads_ = 1;
+    statistics_printed_ = false;
+    for (auto& count : counts_) count = 0;
+    parent.counters() = {};
+    parent.is_vfork_child = false;
+    const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
+    parent.carrier().thread_page().tid = static_cast<std::uint64_t>(tid);
+    parent.clear_child_tid = (arguments.flags & CLONE_CHILD_CLEARTID) != 0 ? arguments.child_tid : 0;
+    if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, tid);
+    if ((arguments.flags & CLONE_SETTLS) != 0) parent.SetFsBase(arguments.tls);
+    if (arguments.stack_pointer != 0) parent.context().rsp = arguments.stack_pointer;
+  } else if (child > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) {
+    WriteGuest(arguments.parent_tid, static_cast<pid_t>(child));
+  }
+  if (!parent.signal_pending()) SetHostMask(parent.mask());
+  return child;
+}
+
+// vfork and posix_spawn: a process of its own on this very memory, and so on this very virtual machine, while the
+// parent thread waits. The child runs the monitor's code with the parent thread's identity in the C library (its
+// thread-local storage), which is safe because the parent thread is stopped.
+void Process::VforkMain(void* argument) {
+  auto& start = *static_cast<ThreadStart*>(argument);
+  GuestThread& thread = *start.thread;
+  const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
+  if ((start.arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(start.arguments.child_tid, tid);
+  thread.SetFsBase(start.fs_base);
+  thread.SetGsBase(start.gs_base);
+  thread.Run();
+  syscall(SYS_exit_group, thread.exit_status());
+  __builtin_unreachable();
+}
+
+long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& arguments) {
+  SetHostMask(kAllSignals);
+  if (parent.signal_pending()) return kRestart;
+  Carrier* carrier = nullptr;
+  try {
+    carrier = &machine_.Acquire();
+  } catch (const std::exception& error) {
+    Warn(fmt::format("no vCPU for a vfork child, the program gets EAGAIN: {}", error.what()));
+    SetHostMask(parent.mask());
+    return -EAGAIN;
+  }
+  parent.Detach();
+  SignalActions actions;
+  actions.CopyFrom(parent.signal_actions());
+  GuestThread child(*this, actions, *carrier, parent.logical_number());
+  kvm_regs context = parent.context();
+  context.rax = 0;
+  if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
+  child.StartDetached(context);
+  child.set_mask(parent.mask());
+  child.is_vfork_child = true;
+  child.alternate_stack = parent.alternate_stack;
+  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
+  ThreadStart start{this,
+                    &child,
+                    arguments,
+                    (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base(),
+                    parent.gs_base()};
+
+  void* stack = mmap(nullptr, kHostStackSize, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) {
+    machine_.Release(*carrier);
+    SetHostMask(parent.mask());
+    return -ENOMEM;
+  }
+  const std::uint64_t tid_flags =
+      CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
+  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags) | arguments.exit_signal,
+                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start);
+  // Here the child has ended or runs another program.
+  GuestThread::SetCurrent(&parent);
+  munmap(stack, kHostStackSize);
+  machine_.Release(*carrier);
+  if (pid > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) WriteGuest(arguments.parent_tid, static_cast<pid_t>(pid));
+  SetHostMask(parent.mask());
+  return pid;
+}
+
+// --- execve
+
+long Process::Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
+                      std::uint64_t envp, int flags) {
+  auto arguments = ReadStringArray(argv);
+  auto environment = ReadStringArray(envp);
+  if (!arguments || !environment) return -EFAULT;
+  if ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0) return -EINVAL;
+  std::string file = path;
+  if (path.empty()) {
+    if ((flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+    file = fmt::format("/proc/self/fd/{}", directory);
+  } else if (path[0] != '/' && directory != AT_FDCWD) {
+    file = fmt::format("/proc/self/fd/{}/{}", directory, path);
+  } else if (ClassifyProcPath(path) == OwnProcFile::kExecutable) {
+    file = executable_path_;
+  }
+  auto executable = OpenExecutable(file, *arguments);
+  bool native = !options_.follow_children;
+  if (!executable) {
+    // What natively is found out too late is found out too late here as well.
+    if (!executable.error().lost_image) return -executable.error().error_number;
+    native = true;
+  } else {
+    native = native || executable->native_only;
+  }
+  if (path.empty() && !native) {
+    // The descriptor may be close-on-exec, and the monitor that opens it again comes after the exec.
+    char target[PATH_MAX];
+    const ssize_t length = readlink(file.c_str(), target, sizeof target - 1);
+    if (length > 0) {
+      target[length] = 0;
+      if (access(target, F_OK) == 0) {
+        file = target;
+      } else if (const int kept = dup(directory); kept >= 0) {
+        file = fmt::format("/proc/self/fd/{}", kept);
+      }
+    }
+  }
+  SetHostMask(kAllSignals);
+  if (thread.signal_pending()) return kRestart;
+  std::vector<char*> environment_pointers = Pointers(*environment);
+  SetHostMask(thread.mask());
+  if (thread.signal_pending()) return kRestart;
+  int error = 0;
+  if (native) {
+    std::vector<char*> argument_pointers = Pointers(*arguments);
+    syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(), environment_pointers.data(), flags);
+    error = errno;
+  } else {
+    std::vector<std::string> command{"trapline", "--exec", options_.Encode(), file};
+    command.insert(command.end(), arguments->begin(), arguments->end());
+    std::vector<char*> command_pointers = Pointers(command);
+    syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(), environment_pointers.data(),
+            AT_EMPTY_PATH);
+    error = errno;
+  }
+  return -error;
+}
+
+// --- statistics
+
+void Process::PrintStatistics() {
+  if (!options_.stats || statistics_printed_.exchange(true)) return;
+  std::string text;
+  const auto line = [&](const std::string& what) { text += fmt::format("trapline: {}\n", what); };
+  const PageUse use = address_space_.CountPageUse();
+
+  const std::lock_guard lock(threads_mutex_);
+  std::vector<ThreadRecord> records = ended_;
+  for (const auto& [number, thread] : live_threads_) {
+    const agent::ThreadPage& page = thread->carrier().thread_page();
+    std::string name;
+    if (FILE* comm = std::fopen(fmt::format("/proc/self/task/{}/comm", page.tid).c_str(), "re")) {
+      char buffer[32] = {};
+      if (std::fgets(buffer, sizeof buffer, comm) != nullptr) name.assign(buffer, std::strcspn(buffer, "\n"));
+      std::fclose(comm);
+    }
+    records.push_back({number, static_cast<pid_t>(page.tid), name, page.counters});
+  }
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  line(fmt::format("statistics of {} (process {})", executable_path_, getpid()));
+  line(fmt::format("threads: {} started, at most {} at once", next_thread_, most_threads_));
+  line(fmt::format("pages touched: {} by one thread, {} by several", use.single, use.several));
+  line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid", "name",
+                   "system calls", "page faults", "exceptions", "interruptions", "signals", "other"));
+  agent::ThreadCounters total = ended_rest_.counters;
+  const auto row = [&](const std::string& number, const std::string& tid, const std::string& name,
+                       const agent::ThreadCounters& c) {
+    line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", number, tid, name,
+                     c.system_calls, c.page_faults, c.exceptions, c.interruptions, c.signals, c.other_exits));
+  };
+  for (const ThreadRecord& record : records) {
+    row(std::to_string(record.number), std::to_string(record.tid), record.name, record.counters);
+    total.system_calls += record.counters.system_calls;
+    total.page_faults += record.counters.page_faults;
+    total.exceptions += record.counters.exceptions;
+    total.interruptions += record.counters.interruptions;
+    total.signals += record.counters.signals;
+    total.other_exits += record.counters.other_exits;
+  }
+  if (ended_rest_count_ != 0) row(fmt::format("+{}", ended_rest_count_), "", "(others)", ended_rest_.counters);
+  row("all", "", "", total);
+
+  std::vector<std::pair<std::uint64_t, std::size_t>> calls;
+  for (std::size_t i = 0; i <= kCountedCalls; ++i) {
+    if (counts_[i] != 0) calls.emplace_back(counts_[i], i);
+  }
+  std::sort(calls.rbegin(), calls.rend());
+  std::string most = "most frequent system calls (number: count):";
+  for (std::size_t i = 0; i < calls.size() && i < 10; ++i) {
+    most += calls[i].second == kCountedCalls ? fmt::format(" unknown: {}", calls[i].first)
+                                             : fmt::format(" {}: {}", calls[i].second, calls[i].first);
+  }
+  line(most);
+  WriteError(text);
+}
+
+}  // namespace trapline

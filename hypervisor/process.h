@@ -1,0 +1,115 @@
+// One program under the monitor: its machine, address space, threads, and what happens to it as a whole.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/guest_thread.h"
+#include "hypervisor/machine.h"
+#include "hypervisor/program_loader.h"
+#include "hypervisor/signals.h"
+
+namespace trapline {
+
+struct RunOptions {
+  bool stats = false;            // print counters at the end
+  bool follow_children = true;   // programs started with execve run under a monitor of their own
+  // One word, for a monitor that execve starts (main's --exec).
+  std::string Encode() const;
+  static RunOptions Decode(const std::string& text);
+};
+
+// Arguments of clone(2)/clone3(2), whichever was called.
+struct CloneArguments {
+  std::uint64_t flags = 0;  // without the exit signal
+  std::uint64_t pidfd = 0, child_tid = 0, parent_tid = 0;
+  std::uint64_t exit_signal = 0;
+  std::uint64_t stack_pointer = 0;  // 0: the parent's
+  std::uint64_t tls = 0;
+};
+
+class Process {
+ public:
+  explicit Process(const RunOptions& options);
+
+  // Loads the program and runs it on the calling thread, which must be the process's only one. Does not return
+  // when the program ends; returns an error when it cannot be loaded.
+  LoadError RunProgram(Executable executable, const std::vector<std::string>& environment);
+
+  Machine& machine() { return machine_; }
+  AddressSpace& address_space() { return address_space_; }
+  const RunOptions& options() const { return options_; }
+  const std::string& executable_path() const { return executable_path_; }
+
+  // --- system calls about threads and processes; results as Linux's
+  long Clone(GuestThread& parent, const CloneArguments& arguments);
+  long Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
+               std::uint64_t envp, int flags);
+  [[noreturn]] void ExitGroup(GuestThread& thread, int status);
+
+  // --- ends
+  // To be called when the process is about to die of a signal it caused: statistics are printed now or never.
+  void BeforeDeath(int signal);
+  // The monitor cannot go on: says why and ends the process with status 125.
+  [[noreturn]] void Fatal(const std::string& message);
+
+  // Something the user should know once, although the program goes on.
+  void Warn(const std::string& message);
+
+  void CountSystemCall(long number) {
+    const auto index = static_cast<unsigned long>(number);
+    counts_[index < kCountedCalls ? index : kCountedCalls].fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  struct ThreadRecord {
+    std::uint64_t number;
+    pid_t tid;
+    std::string name;
+    agent::ThreadCounters counters;
+  };
+  struct ThreadStart;
+
+  static constexpr std::size_t kCountedCalls = 512;
+
+  long CloneThread(GuestThread& parent, const CloneArguments& arguments);
+  long CloneProcess(GuestThread& parent, const CloneArguments& arguments);
+  long CloneSharingMemory(GuestThread& parent, const CloneArguments& arguments);
+  static void* ThreadMain(void* start);
+  static void VforkMain(void* start);
+  void RunThread(GuestThread& thread);
+  void EndOfThread(GuestThread& thread);
+  void HandleRobustList(GuestThread& thread);
+  void Record(GuestThread& thread);
+  void PrintStatistics();
+
+  const RunOptions options_;
+  Machine machine_;
+  AddressSpace address_space_;
+  SignalActions signal_actions_;
+  std::string executable_path_;
+  FileDescriptor own_executable_;  // to start monitors for execve
+
+  std::mutex threads_mutex_;
+  std::map<std::uint64_t, GuestThread*> live_threads_;
+  std::vector<ThreadRecord> ended_;          // first of the ended ones, for the table
+  ThreadRecord ended_rest_{};                // sum of the others
+  std::uint64_t ended_rest_count_ = 0;
+  std::uint64_t next_thread_ = 0;
+  std::size_t most_threads_ = 0;
+  std::atomic<bool> statistics_printed_ = false;
+  std::array<std::atomic<std::uint64_t>, kCountedCalls + 1> counts_{};
+  std::mutex warnings_mutex_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace trapline

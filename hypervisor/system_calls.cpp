@@ -1,0 +1,360 @@
+#include "hypervisor/system_calls.h"
+
+#include <asm/prctl.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "hypervisor/guest_copy.h"
+#include "hypervisor/guest_thread.h"
+#include "hypervisor/proc_files.h"
+#include "hypervisor/process.h"
+
+namespace trapline {
+namespace {
+
+using Arguments = const std::uint64_t (&)[6];
+
+// --- signals
+
+long Sigaction(GuestThread& thread, Arguments a) {
+  const auto signal = static_cast<int>(a[0]);
+  if (a[3] != sizeof(SignalMask) || signal < 1 || signal > 64) return -EINVAL;
+  if (a[1] != 0 && (signal == SIGKILL || signal == SIGSTOP)) return -EINVAL;
+  KernelSigaction action;
+  if (a[1] != 0 && !ReadGuest(a[1], action)) return -EFAULT;
+  const KernelSigaction old = thread.signal_actions().Get(signal);
+  if (a[1] != 0) {
+    action.mask &= ~kUnblockable;
+    thread.signal_actions().Set(signal, action);
+  }
+  if (a[2] != 0 && !WriteGuest(a[2], old)) return -EFAULT;
+  return 0;
+}
+
+long Sigprocmask(GuestThread& thread, Arguments a) {
+  // The host thread's mask is the program's, so the kernel does the work; only the copy here must follow.
+  SignalMask set = 0;
+  if (a[1] != 0 && a[3] == sizeof set && !ReadGuest(a[1], set)) return -EFAULT;
+  const SignalMask old = thread.mask();
+  const long result = thread.Interruptible(SYS_rt_sigprocmask, a);
+  // A bad pointer for the old mask is noticed after the new one is set.
+  if ((result == 0 || result == -EFAULT) && a[1] != 0 && a[3] == sizeof set) {
+    switch (static_cast<int>(a[0])) {
+      case SIG_BLOCK: thread.set_mask(old | set); break;
+      case SIG_UNBLOCK: thread.set_mask(old & ~set); break;
+      default: thread.set_mask(set); break;
+    }
+  }
+  return result;
+}
+
+long Sigaltstack(GuestThread& thread, Arguments a) {
+  struct StackT {
+    std::uint64_t sp;
+    std::int32_t flags, padding;
+    std::uint64_t size;
+  };
+  constexpr std::uint64_t kMinimum = 2048;  // MINSIGSTKSZ of the system call
+  AlternateStack& stack = thread.alternate_stack;
+  const bool on_it = stack.Contains(thread.carrier().vcpu().registers().rsp);
+  const StackT old{stack.sp, (stack.flags & SS_DISABLE) != 0 ? SS_DISABLE : stack.flags | (on_it ? SS_ONSTACK : 0), 0,
+                   stack.size};
+  if (a[0] != 0) {
+    StackT wanted{};
+    if (!ReadGuest(a[0], wanted)) return -EFAULT;
+    if (on_it && (stack.flags & kAutoDisarm) == 0) return -EPERM;
+    const int mode = wanted.flags & ~kAutoDisarm;
+    if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
+    if (mode == SS_DISABLE) {
+      stack = {};
+    } else {
+      if (wanted.size < kMinimum) return -ENOMEM;
+      stack.sp = wanted.sp;
+      stack.size = wanted.size;
+      stack.flags = wanted.flags & kAutoDisarm;
+    }
+  }
+  if (a[1] != 0 && !WriteGuest(a[1], old)) return -EFAULT;
+  return 0;
+}
+
+bool Sigreturn(GuestThread& thread) {
+  Machine& machine = thread.process().machine();
+  thread.Detach();
+  SignalMask mask = 0;
+  kvm_regs context = thread.context();
+  if (!PopSignalFrame(context, mask, thread.alternate_stack, thread.carrier().vector_state(),
+                      machine.vector_state_size(), machine.vector_mask())) {
+    return false;
+  }
+  thread.context() = context;
+  thread.set_mask(mask);
+  if (!thread.signal_pending()) SetHostMask(thread.mask());
+  return true;
+}
+
+// --- threads and processes
+
+CloneArguments FromClone(Arguments a) {
+  CloneArguments arguments;
+  arguments.flags = a[0] & 0xffffffffull & ~0xffull;
+  arguments.exit_signal = a[0] & 0xff;
+  arguments.stack_pointer = a[1];
+  arguments.parent_tid = arguments.pidfd = a[2];
+  arguments.child_tid = a[3];
+  arguments.tls = a[4];
+  return arguments;
+}
+
+long Clone3(GuestThread& thread, Arguments a) {
+  struct {
+    std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,
+        cgroup;
+  } fields{};
+  if (a[1] < CLONE_ARGS_SIZE_VER0) return -EINVAL;
+  if (a[1] > kPageSize) return -E2BIG;
+  if (!ReadGuest(a[0], &fields, std::min<std::size_t>(a[1], sizeof fields))) return -EFAULT;
+  if (fields.set_tid_size != 0 || (fields.flags & CLONE_INTO_CGROUP) != 0 || (fields.flags & 0xff) != 0 ||
+      fields.exit_signal > 64 || (fields.stack == 0) != (fields.stack_size == 0)) {
+    return -EINVAL;
+  }
+  CloneArguments arguments;
+  arguments.flags = fields.flags;
+  arguments.pidfd = fields.pidfd;
+  arguments.child_tid = fields.child_tid;
+  arguments.parent_tid = fields.parent_tid;
+  arguments.exit_signal = fields.exit_signal;
+  arguments.stack_pointer = fields.stack == 0 ? 0 : fields.stack + fields.stack_size;
+  arguments.tls = fields.tls;
+  if ((arguments.flags & CLONE_PIDFD) != 0) return -ENOSYS;  // callers fall back to clone(2)
+  return thread.process().Clone(thread, arguments);
+}
+
+long Execve(GuestThread& thread, int directory, std::uint64_t path, std::uint64_t argv, std::uint64_t envp,
+            int flags) {
+  const auto name = ReadGuestString(path);
+  if (!name) return -EFAULT;
+  if (name->empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+  return thread.process().Execute(thread, directory, *name, argv, envp, flags);
+}
+
+long ArchPrctl(GuestThread& thread, Arguments a) {
+  const std::uint64_t value = a[1];
+  switch (a[0]) {
+    case ARCH_SET_FS:
+    case ARCH_SET_GS:
+      if (value >= kUserAddressEnd) return -EPERM;
+      if (a[0] == ARCH_SET_FS) {
+        thread.SetFsBase(value);
+      } else {
+        thread.SetGsBase(value);
+      }
+      return 0;
+    case ARCH_GET_FS: return WriteGuest(value, thread.fs_base()) ? 0 : -EFAULT;
+    case ARCH_GET_GS: return WriteGuest(value, thread.gs_base()) ? 0 : -EFAULT;
+    case 0x1011: return 1;        // ARCH_GET_CPUID: the instruction works
+    case 0x1012: return -ENODEV;  // ARCH_SET_CPUID
+    default: return -EINVAL;      // AMX permission, shadow stacks: not offered
+  }
+}
+
+long Prctl(GuestThread& thread, Arguments a) {
+  switch (static_cast<int>(a[0])) {
+    case PR_SET_SECCOMP:
+    case PR_SET_TSC:
+    case 59:  // PR_SET_SYSCALL_USER_DISPATCH
+      if (static_cast<int>(a[0]) == PR_SET_SECCOMP) {
+        thread.process().Warn("the program's seccomp filter is accepted but not enforced under the monitor");
+        return 0;
+      }
+      return -EINVAL;
+    case PR_SET_MM: return -EPERM;
+    default: return thread.Interruptible(SYS_prctl, a);
+  }
+}
+
+// --- descriptors and files
+
+long Close(GuestThread& thread, Arguments a) {
+  if (IsMonitorDescriptor(static_cast<int>(a[0]))) return -EBADF;
+  return thread.Interruptible(SYS_close, a);
+}
+
+long Dup(GuestThread& thread, long number, Arguments a) {
+  if (IsMonitorDescriptor(static_cast<int>(a[0])) || IsMonitorDescriptor(static_cast<int>(a[1]))) return -EBADF;
+  return thread.Interruptible(number, a);
+}
+
+long CloseRange(GuestThread& thread, Arguments a) {
+  const auto first = static_cast<unsigned>(a[0]);
+  const auto last = static_cast<unsigned>(a[1]);
+  if (first > last) return -EINVAL;
+  unsigned at = first;
+  for (const int kept : MonitorDescriptors()) {
+    const auto number = static_cast<unsigned>(kept);
+    if (number < at || number > last) continue;
+    if (number > at) {
+      const long result = thread.Interruptible(SYS_close_range, at, number - 1, a[2]);
+      if (result < 0) return result;
+    }
+    at = number + 1;
+  }
+  return at <= last ? thread.Interruptible(SYS_close_range, at, last, a[2]) : 0;
+}
+
+// A call whose `path` argument may name the program's own entry in /proc. `flags`: index of the open flags.
+long WithPath(GuestThread& thread, long number, Arguments a, int path, bool opens) {
+  const auto name = ReadGuestString(a[path]);
+  const OwnProcFile file = name ? ClassifyProcPath(*name) : OwnProcFile::kNone;
+  if (file == OwnProcFile::kNone || (file == OwnProcFile::kMaps && !opens)) return thread.Interruptible(number, a);
+  if (file == OwnProcFile::kMaps) {
+    const bool close_on_exec = number == SYS_open ? (a[1] & O_CLOEXEC) != 0
+                               : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0 : false;
+    return OpenMaps(thread.process(), close_on_exec);
+  }
+  const std::string& executable = thread.process().executable_path();
+  if (number == SYS_readlink || number == SYS_readlinkat) {
+    const std::uint64_t buffer = number == SYS_readlink ? a[1] : a[2];
+    const auto size = static_cast<std::int64_t>(static_cast<int>(number == SYS_readlink ? a[2] : a[3]));
+    if (size <= 0) return -EINVAL;
+    const std::size_t length = std::min<std::size_t>(executable.size(), static_cast<std::size_t>(size));
+    return WriteGuest(buffer, executable.data(), length) ? static_cast<long>(length) : -EFAULT;
+  }
+  std::uint64_t changed[6];
+  std::copy(std::begin(a), std::end(a), changed);
+  changed[path] = reinterpret_cast<std::uint64_t>(executable.c_str());
+  return thread.Interruptible(number, changed);
+}
+
+long GetDents(GuestThread& thread, Arguments a) {
+  const long result = thread.Interruptible(SYS_getdents64, a);
+  return result > 0 ? FilterDescriptorList(static_cast<int>(a[0]), a[1], result) : result;
+}
+
+// The whole of the monitor must not be locked, only what is the program's.
+long LockAll(GuestThread& thread, Arguments a) {
+  if ((a[0] & MCL_CURRENT) == 0) return (a[0] & ~7ull) != 0 || a[0] == 0 ? -EINVAL : 0;
+  for (const auto& [start, region] : thread.process().address_space().Regions()) {
+    if (region.protection == PROT_NONE) continue;
+    if (mlock(reinterpret_cast<void*>(start), region.end - start) != 0 && (errno == EPERM || errno == ENOMEM)) {
+      return -errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call) {
+  Process& process = thread.process();
+  AddressSpace& space = process.address_space();
+  Arguments a = call.arguments;
+  process.CountSystemCall(call.number);
+  const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
+  switch (call.number) {
+    // --- memory
+    case SYS_mmap: return {space.Mmap(a[0], a[1], number32(2), number32(3), number32(4), a[5])};
+    case SYS_munmap: return {space.Munmap(a[0], a[1])};
+    case SYS_mprotect: return {space.Mprotect(a[0], a[1], number32(2))};
+    case SYS_pkey_mprotect: return {space.Mprotect(a[0], a[1], number32(2), number32(3))};
+    case SYS_mremap: return {space.Mremap(a[0], a[1], a[2], number32(3), a[4])};
+    case SYS_madvise: return {space.Madvise(a[0], a[1], number32(2))};
+    case SYS_brk: return {space.Brk(a[0])};
+    case SYS_shmat: return {space.Shmat(number32(0), a[1], number32(2))};
+    case SYS_shmdt: return {space.Shmdt(a[0])};
+    case SYS_mlockall: return {LockAll(thread, a)};
+
+    // --- signals
+    case SYS_rt_sigaction: return {Sigaction(thread, a)};
+    case SYS_rt_sigprocmask: return {Sigprocmask(thread, a)};
+    case SYS_sigaltstack: return {Sigaltstack(thread, a)};
+    case SYS_rt_sigreturn:
+      if (!Sigreturn(thread)) {
+        SignalDelivery delivery;
+        delivery.signal = SIGSEGV;
+        delivery.info.si_signo = SIGSEGV;
+        delivery.info.si_code = SI_KERNEL;
+        thread.ForceSignal(delivery);
+      }
+      return {0, true};
+
+    // --- threads, processes, identity
+    case SYS_clone: return {process.Clone(thread, FromClone(a))};
+    case SYS_clone3: return {Clone3(thread, a)};
+    case SYS_fork: {
+      CloneArguments arguments;
+      arguments.exit_signal = SIGCHLD;
+      return {process.Clone(thread, arguments)};
+    }
+    case SYS_vfork: {
+      CloneArguments arguments;
+      arguments.flags = CLONE_VM | CLONE_VFORK;
+      arguments.exit_signal = SIGCHLD;
+      return {process.Clone(thread, arguments)};
+    }
+    case SYS_execve: return {Execve(thread, AT_FDCWD, a[0], a[1], a[2], 0)};
+    case SYS_execveat: return {Execve(thread, number32(0), a[1], a[2], a[3], number32(4))};
+    case SYS_exit:
+      thread.RequestExit(number32(0));
+      return {};
+    case SYS_exit_group: process.ExitGroup(thread, number32(0));
+    case SYS_set_tid_address:
+      thread.clear_child_tid = a[0];
+      return {syscall(SYS_gettid)};
+    case SYS_set_robust_list:
+      if (a[1] != 24) return {-EINVAL};
+      thread.robust_list_head = a[0];
+      return {0};
+    case SYS_get_robust_list:
+      if (a[0] == 0 || static_cast<long>(a[0]) == syscall(SYS_gettid)) {
+        const std::uint64_t size = 24;
+        return {WriteGuest(a[1], thread.robust_list_head) && WriteGuest(a[2], size) ? 0 : -EFAULT};
+      }
+      return {thread.Interruptible(call.number, a)};
+    case SYS_arch_prctl: return {ArchPrctl(thread, a)};
+    case SYS_prctl: return {Prctl(thread, a)};
+    case SYS_rseq: return {-ENOSYS};  // would name the monitor's code, not the program's
+    case SYS_seccomp:
+      if (a[0] == 1 || a[0] == 0) {  // SECCOMP_SET_MODE_FILTER, _STRICT
+        process.Warn("the program's seccomp filter is accepted but not enforced under the monitor");
+        return {0};
+      }
+      return {thread.Interruptible(call.number, a)};
+    case SYS_modify_ldt: return {-ENOSYS};
+    case SYS_iopl:
+    case SYS_ioperm: return {-EPERM};
+    case SYS_restart_syscall: return {-EINTR};
+
+    // --- descriptors and files
+    case SYS_close: return {Close(thread, a)};
+    case SYS_close_range: return {CloseRange(thread, a)};
+    case SYS_dup2:
+    case SYS_dup3: return {Dup(thread, call.number, a)};
+    case SYS_open: return {WithPath(thread, call.number, a, 0, true)};
+    case SYS_openat:
+    case SYS_openat2: return {WithPath(thread, call.number, a, 1, true)};
+    case SYS_readlink:
+    case SYS_stat:
+    case SYS_access: return {WithPath(thread, call.number, a, 0, false)};
+    case SYS_readlinkat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_faccessat:
+    case SYS_faccessat2: return {WithPath(thread, call.number, a, 1, false)};
+    case SYS_getdents64: return {GetDents(thread, a)};
+
+    default: return {thread.Interruptible(call.number, a)};
+  }
+}
+
+}  // namespace trapline

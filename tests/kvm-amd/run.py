@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""Runs tests on hardware KVM's code (kvm_amd) inside an emulated machine, natively and under the monitor.
+
+QEMU emulates an AMD processor with SVM; Debian's kernel in it offers a real /dev/kvm. Correctness only: an emulated
+processor's times mean nothing. The verdicts are the lines the machine's init prints; QEMU's exit status says nothing.
+"""
+
+import argparse
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+
+import harness  # noqa: E402
+
+PROGRAMS = ["true", "bash", "pigz", "xz"]  # dynamic programs of this machine, as /guest-bin/NAME
+
+# One TCG thread: with more, QEMU 7.2 now and then hangs when the first VM is made.
+QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-M", "q35", "-cpu", "EPYC,+svm,+npt", "-m", "1024",
+        "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-monitor", "none", "-net", "none"]
+KERNEL_ARGUMENTS = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off tsc=reliable no_timer_check"
+
+
+def test_list(options):
+    """Lines for the init, and the programs (source, path inside) they need."""
+    lines = ["doctor 60 /bin/trapline doctor"]
+    programs = [(options.trapline, "/bin/trapline")]
+    programs += [(Path(shutil.which(name, path="/usr/bin:/bin") or name), f"/guest-bin/{name}") for name in PROGRAMS]
+    programs += [(path, f"/workloads/{path.name}") for path in sorted((HERE / "workloads").iterdir())]
+    if options.guest_dir.is_dir():
+        for path in sorted(options.guest_dir.iterdir()):
+            if path.is_file() and os.access(path, os.X_OK):
+                programs.append((path, f"/guest/{path.name}"))
+                lines.append(f"guest-{path.name} {options.limit} /guest/{path.name}")
+    for line in (HERE / "tests.list").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            lines.append(line)
+    return [line for line in lines if re.search(options.filter, line.split()[0])], programs
+
+
+def boot(options, kernel, initramfs, on_line):
+    """Runs the machine, hands each console line to on_line; the value tells whether it ended within the time limit."""
+    command = [*QEMU, "-kernel", kernel, "-initrd", initramfs, "-append", KERNEL_ARGUMENTS]
+    deadline = time.monotonic() + options.timeout
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
+        pending = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(qemu.stdout, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if not selector.select(deadline - time.monotonic()):
+                    break
+                data = os.read(qemu.stdout.fileno(), 65536)
+                if not data:
+                    qemu.wait(10)
+                    return True
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    on_line(line.decode(errors="replace").rstrip("\r"))
+        qemu.kill()
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
+    parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "tests" / "guest",
+                        help="directory of guest test programs")
+    parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
+    parser.add_argument("--filter", default="", help="regular expression on the test names")
+    parser.add_argument("--limit", type=int, default=60, help="seconds of emulated time for a guest program")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for the whole machine")
+    parser.add_argument("--console", action="store_true", help="show the whole console")
+    options = parser.parse_args()
+    results = harness.Results("kvm-amd")
+    missing = harness.installed(["qemu-system-x86", "cpio", "xz-utils", "pigz", "gcc"])
+    if missing:
+        results.skips("all", f"not installed: {' '.join(missing)}; tools/setup test installs them")
+        return results.finish()
+    if not os.access(options.trapline, os.X_OK):
+        sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
+    subprocess.run([HERE / "fetch.sh", options.cache], check=True)
+    lines, programs = test_list(options)
+    listing, initramfs = options.cache / "tests", options.cache / "initramfs"
+    listing.write_text("\n".join(lines) + "\n")
+    subprocess.run([HERE / "make_initramfs.sh", options.cache, initramfs, listing,
+                    *(f"{source}={target}" for source, target in programs)], check=True)
+    kernel = next((options.cache / "kernel" / "boot").glob("vmlinuz-*"))
+
+    outstanding = [line.split()[0] for line in lines]
+    detail, tail = [], []
+
+    def on_line(line):
+        if options.console:
+            print(line, flush=True)
+        tail.append(line)
+        del tail[:-30]
+        match = re.search(r"LANE (UP|NOKVM|PASS|FAIL|DONE|\|) ?(.*)", line)
+        if not match:
+            return
+        kind, rest = match.groups()
+        name, _, note = rest.partition(" ")
+        if kind == "|":
+            detail.append(rest)
+            return
+        if kind in ("UP", "NOKVM", "DONE"):
+            print(f"kvm-amd: {kind} {rest}", flush=True)
+            finished.append(kind)
+        elif name in outstanding:
+            outstanding.remove(name)
+            if kind == "PASS":
+                results.passes(name, note)
+                if name == "doctor":
+                    print("\n".join("          " + text for text in detail))
+            else:
+                results.fails(name, note, "\n".join(detail))
+        detail.clear()
+
+    finished = []
+    in_time = boot(options, kernel, initramfs, on_line)
+    if outstanding or "DONE" not in finished:
+        why = "the machine ended early" if in_time else f"the machine was stopped after {options.timeout:.0f} s"
+        for name in outstanding:
+            results.fails(name, f"no verdict: {why}")
+        print("last console lines:\n" + "\n".join("          " + line for line in tail[-15:]))
+    return results.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

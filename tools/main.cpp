@@ -1,0 +1,101 @@
+// The `trapline` command.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "hypervisor/process.h"
+#include "tools/doctor.h"
+
+namespace trapline {
+namespace {
+
+// As env(1) and timeout(1) have it.
+constexpr int kNotFound = 127, kNotExecutable = 126, kMonitorFailure = 125;
+
+int Run(const RunOptions& options, const std::string& path, std::vector<std::string> arguments) {
+  auto executable = OpenExecutable(path, std::move(arguments));
+  LoadError error;
+  if (!executable) {
+    error = executable.error();
+  } else if (executable->native_only) {
+    error = {ENOEXEC,
+             fmt::format("cannot run '{}': only 64-bit x86 programs that may be read and are not set-user-id run "
+                         "under the monitor",
+                         executable->image_path)};
+  } else {
+    std::vector<std::string> environment;
+    for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+    try {
+      // Never destroyed: its threads may outlive this one.
+      auto* process = new Process(options);
+      error = process->RunProgram(std::move(*executable), environment);
+    } catch (const std::exception& failure) {
+      fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n", failure.what());
+      return kMonitorFailure;
+    }
+  }
+  fmt::print(stderr, "trapline: {}\n", error.message);
+  return error.error_number == ENOENT ? kNotFound : kNotExecutable;
+}
+
+}  // namespace
+}  // namespace trapline
+
+int main(int argc, char** argv) {
+  using trapline::RunOptions;
+  // A program under the monitor called execve: `trapline --exec OPTIONS FILE ARG...`. No parsing that could
+  // misread a program's arguments.
+  if (argc >= 4 && std::strcmp(argv[1], "--exec") == 0) {
+    return trapline::Run(RunOptions::Decode(argv[2]), argv[3], std::vector<std::string>(argv + 4, argv + argc));
+  }
+
+  CLI::App app("Finds data races in unmodified multi-threaded programs, by running them under a small KVM monitor.");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "trapline " TRAPLINE_VERSION);
+
+  bool json = false;
+  CLI::App* doctor = app.add_subcommand("doctor", "Say whether `trapline run` can work on this host, and what to do");
+  doctor->add_flag("--json", json, "Print the findings as JSON");
+
+  RunOptions options;
+  std::string track = "none", follow = "all";
+  std::vector<std::string> command;
+  CLI::App* run = app.add_subcommand("run", "Run a program under the monitor");
+  run->add_option("--track", track, "What to track: none (detection is not built yet)")
+      ->check(CLI::IsMember({"none"}))
+      ->capture_default_str();
+  run->add_flag("--stats", options.stats, "Print what the monitor saw, per thread, when the program ends");
+  run->add_option("--follow", follow, "Programs it starts: all (each under a monitor of its own) or none (natively)")
+      ->check(CLI::IsMember({"all", "none"}))
+      ->capture_default_str();
+  run->add_option("PROGRAM", command, "The program and its arguments, after --")->required();
+  run->positionals_at_end();
+  run->prefix_command();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error);
+    return status == 0 ? 0 : 125;
+  }
+  if (doctor->parsed()) return trapline::Doctor(json);
+
+  options.follow_children = follow == "all";
+  if (command.empty()) command = run->remaining();
+  if (command.empty()) {
+    fmt::print(stderr, "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
+    return 125;
+  }
+  const std::string path = trapline::FindInPath(command[0]);
+  if (path.empty()) {
+    fmt::print(stderr, "trapline: cannot run '{}': not found in PATH\n", command[0]);
+    return 127;
+  }
+  return trapline::Run(options, path, command);
+}
