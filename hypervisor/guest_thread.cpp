@@ -99,7 +99,6 @@ int GuestThread::Run() {
     carrier_->PublishCpu(cpu, node);
     if (detached_) Resume();
     const int error = carrier_->vcpu().Run();
-    if (getenv("TRACE")) fprintf(stderr,"err %d exit %d port %x rip %llx rsp %llx cr2 %llx cs %x frame %lx\n",error,carrier_->vcpu().run().exit_reason,carrier_->vcpu().run().io.port,carrier_->vcpu().registers().rip,carrier_->vcpu().registers().rsp,carrier_->vcpu().special_registers().cr2,carrier_->vcpu().special_registers().cs.selector,carrier_->InterruptFrameOf(true).rip);
     if (error == 0) {
       HandleExit();
     } else if (error == EINTR || error == EAGAIN) {

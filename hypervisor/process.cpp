@@ -20,11 +20,13 @@
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
-extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument);
+extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument,
+                                          std::uint64_t pidfd);
 
 namespace trapline {
 namespace {
 
+constexpr std::uint64_t kCloneClearSignalHandlers = 0x100000000ull;  // CLONE_CLEAR_SIGHAND
 constexpr int kMonitorFailure = 125;
 constexpr std::size_t kHostStackSize = 256 * 1024;
 
@@ -81,17 +83,15 @@ RunOptions RunOptions::Decode(const std::string& text) {
 
 Process::Process(const RunOptions& options)
     : options_(options), address_space_(machine_, options.stats) {
-  FileDescriptor self(open("/proc/self/exe", O_PATH | O_CLOEXEC));
-  if (self.valid()) own_executable_ = MoveOutOfTheWay(std::move(self));
+  own_executable_ = OpenOutOfTheWay([] { return open("/proc/self/exe", O_PATH | O_CLOEXEC); });
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
   const auto program = LoadProgram(address_space_, executable, environment,
                                    machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
+  program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
-  char resolved[PATH_MAX];
-  executable_path_ = realpath(executable.image_path.c_str(), resolved) != nullptr ? resolved : executable.image_path;
   SetCommandName(executable.path);
 
   SignalMask mask = 0;
@@ -176,6 +176,7 @@ void Process::HandleRobustList(GuestThread& thread) {
     entry = next;
   }
   if (head.pending != 0) release(head.pending);
+  syscall(SYS_set_robust_list, nullptr, 24);
 }
 
 void Process::EndOfThread(GuestThread& thread) {
@@ -186,8 +187,15 @@ void Process::EndOfThread(GuestThread& thread) {
     Record(thread);
     live_threads_.erase(thread.logical_number());
     last = live_threads_.empty();
+    if (IsProcessLeader()) leader_status_ = thread.exit_status();
   }
-  if (last && !thread.is_vfork_child) PrintStatistics();
+  if (last && !thread.is_vfork_child) {
+    PrintStatistics();
+    // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a worker thread
+    // in the process for as long as the virtual machine is open.
+    HandleRobustList(thread);
+    syscall(SYS_exit_group, leader_status_);
+  }
   const std::uint64_t clear_tid = thread.clear_child_tid;
   machine_.Release(thread.carrier());
   if (clear_tid != 0) {
@@ -215,6 +223,14 @@ void Process::Warn(const std::string& message) {
   if (std::find(warnings_.begin(), warnings_.end(), message) != warnings_.end()) return;
   warnings_.push_back(message);
   WriteError(fmt::format("trapline: {}\n", message));
+}
+
+std::string Process::executable_link() const { return fmt::format("/proc/self/fd/{}", program_file_.get()); }
+
+std::string Process::executable_path() const {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(executable_link().c_str(), target, sizeof target);
+  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
 // --- clone
@@ -329,7 +345,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   } else {
     // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as this program's
     // code goes, for all of it runs under the locks above.
-    child = syscall(SYS_clone, other_flags | arguments.exit_signal, 0, arguments.parent_tid, 0, 0);
+    child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0, arguments.pidfd, 0, 0);
     if (child < 0) child = -errno;
   }
   UnlockDescriptors();
@@ -340,7 +356,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
 
   if (child == 0) {
     try {
-      machine_.RebuildAfterFork(parent.carrier(), special);
+      machine_.RebuildAfterFork(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }
@@ -359,6 +375,11 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     parent.clear_child_tid = (arguments.flags & CLONE_CHILD_CLEARTID) != 0 ? arguments.child_tid : 0;
     if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, tid);
     if ((arguments.flags & CLONE_SETTLS) != 0) parent.SetFsBase(arguments.tls);
+    if ((arguments.flags & kCloneClearSignalHandlers) != 0) {
+      for (int signal = 1; signal <= 64; ++signal) {
+        if (signal_actions_.HasHandler(signal)) signal_actions_.Set(signal, {});
+      }
+    }
     if (arguments.stack_pointer != 0) parent.context().rsp = arguments.stack_pointer;
   } else if (child > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) {
     WriteGuest(arguments.parent_tid, static_cast<pid_t>(child));
@@ -420,8 +441,9 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   }
   const std::uint64_t tid_flags =
       CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
-  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags) | arguments.exit_signal,
-                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start);
+  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags & 0xffffffffull) | arguments.exit_signal,
+                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start,
+                                             arguments.pidfd);
   // Here the child has ended or runs another program.
   GuestThread::SetCurrent(&parent);
   munmap(stack, kHostStackSize);
@@ -446,7 +468,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
   } else if (path[0] != '/' && directory != AT_FDCWD) {
     file = fmt::format("/proc/self/fd/{}/{}", directory, path);
   } else if (ClassifyProcPath(path) == OwnProcFile::kExecutable) {
-    file = executable_path_;
+    file = executable_link();
   }
   auto executable = OpenExecutable(file, *arguments);
   bool native = !options_.follow_children;
@@ -512,8 +534,9 @@ void Process::PrintStatistics() {
     records.push_back({number, static_cast<pid_t>(page.tid), name, page.counters});
   }
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
-  line(fmt::format("statistics of {} (process {})", executable_path_, getpid()));
-  line(fmt::format("threads: {} started, at most {} at once", next_thread_, most_threads_));
+  line(fmt::format("statistics of {} (process {})", executable_path(), getpid()));
+  line(fmt::format("threads: {} started, at most {} at once", ended_.size() + ended_rest_count_ + live_threads_.size(),
+                   most_threads_));
   line(fmt::format("pages touched: {} by one thread, {} by several", use.single, use.several));
   line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid", "name",
                    "system calls", "page faults", "exceptions", "interruptions", "signals", "other"));
@@ -546,6 +569,9 @@ void Process::PrintStatistics() {
                                              : fmt::format(" {}: {}", calls[i].second, calls[i].first);
   }
   line(most);
+  if (unenforced_filters_ != 0) {
+    line(fmt::format("{} seccomp filters accepted and not enforced", unenforced_filters_.load()));
+  }
   WriteError(text);
 }
 
