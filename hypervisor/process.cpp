@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,17 +48,46 @@ void SetCommandName(const std::string& path) {
   prctl(PR_SET_NAME, path.c_str() + (slash == std::string::npos ? 0 : slash + 1));
 }
 
-std::optional<std::vector<std::string>> ReadStringArray(std::uint64_t address) {
-  std::vector<std::string> strings;
-  if (address == 0) return strings;
+// 0, or the error execve gives for such an array.
+int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
+  if (address == 0) return 0;
+  constexpr std::size_t kLongest = 32 * kPageSize;  // MAX_ARG_STRLEN
   for (;; address += sizeof(std::uint64_t)) {
     std::uint64_t pointer = 0;
-    if (!ReadGuest(address, pointer)) return std::nullopt;
-    if (pointer == 0) return strings;
-    auto text = ReadGuestString(pointer, 32 * kPageSize);  // MAX_ARG_STRLEN
-    if (!text) return std::nullopt;
+    if (!ReadGuest(address, pointer)) return EFAULT;
+    if (pointer == 0) return 0;
+    auto text = ReadGuestString(pointer, kLongest);
+    char last = 0;
+    if (!text) return ReadGuest(pointer + kLongest - 1, last) ? E2BIG : EFAULT;
     strings.push_back(std::move(*text));
   }
+}
+
+// A path for an open file: its name where it still has one, else the descriptor duplicated without close-on-exec.
+std::string DescriptorPath(int fd) {
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  char target[PATH_MAX];
+  const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
+  if (length > 0) {
+    target[length] = 0;
+    struct stat by_name {}, by_descriptor {};
+    if (stat(target, &by_name) == 0 && fstat(fd, &by_descriptor) == 0 && by_name.st_ino == by_descriptor.st_ino &&
+        by_name.st_dev == by_descriptor.st_dev) {
+      return target;
+    }
+  }
+  const int kept = dup(fd);
+  return kept >= 0 ? fmt::format("/proc/self/fd/{}", kept) : link;
+}
+
+// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is when execve gives
+// ETXTBSY.
+bool IsOpenForWriting(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+  }
+  return errno == EAGAIN;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -457,54 +487,47 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
 
 long Process::Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
                       std::uint64_t envp, int flags) {
-  auto arguments = ReadStringArray(argv);
-  auto environment = ReadStringArray(envp);
-  if (!arguments || !environment) return -EFAULT;
+  std::vector<std::string> arguments, environment;
+  if (const int error = ReadStringArray(argv, arguments); error != 0) return -error;
+  if (const int error = ReadStringArray(envp, environment); error != 0) return -error;
   if ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0) return -EINVAL;
+  // A name that is still good in the monitor that comes after: descriptors may be close-on-exec.
   std::string file = path;
-  if (path.empty()) {
-    if ((flags & AT_EMPTY_PATH) == 0) return -ENOENT;
-    file = fmt::format("/proc/self/fd/{}", directory);
-  } else if (path[0] != '/' && directory != AT_FDCWD) {
-    file = fmt::format("/proc/self/fd/{}/{}", directory, path);
+  if (path.empty() || (path[0] != '/' && directory != AT_FDCWD)) {
+    struct stat status {};
+    if (directory != AT_FDCWD && fstat(directory, &status) != 0) return -errno;
+    if (path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+    if (!path.empty() && !S_ISDIR(status.st_mode)) return -ENOTDIR;
+    file = DescriptorPath(directory);
+    if (!path.empty()) file += "/" + path;
   } else if (ClassifyProcPath(path) == OwnProcFile::kExecutable) {
-    file = executable_link();
+    file = DescriptorPath(program_file_.get());
   }
-  auto executable = OpenExecutable(file, *arguments);
+  struct stat status {};
+  if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && lstat(file.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) return -ELOOP;
+  auto executable = OpenExecutable(file, arguments);
   bool native = !options_.follow_children;
   if (!executable) {
     // What natively is found out too late is found out too late here as well.
     if (!executable.error().lost_image) return -executable.error().error_number;
     native = true;
   } else {
+    if (executable->file.valid() && IsOpenForWriting(executable->file.get())) return -ETXTBSY;
     native = native || executable->native_only;
-  }
-  if (path.empty() && !native) {
-    // The descriptor may be close-on-exec, and the monitor that opens it again comes after the exec.
-    char target[PATH_MAX];
-    const ssize_t length = readlink(file.c_str(), target, sizeof target - 1);
-    if (length > 0) {
-      target[length] = 0;
-      if (access(target, F_OK) == 0) {
-        file = target;
-      } else if (const int kept = dup(directory); kept >= 0) {
-        file = fmt::format("/proc/self/fd/{}", kept);
-      }
-    }
   }
   SetHostMask(kAllSignals);
   if (thread.signal_pending()) return kRestart;
-  std::vector<char*> environment_pointers = Pointers(*environment);
+  std::vector<char*> environment_pointers = Pointers(environment);
   SetHostMask(thread.mask());
   if (thread.signal_pending()) return kRestart;
   int error = 0;
   if (native) {
-    std::vector<char*> argument_pointers = Pointers(*arguments);
+    std::vector<char*> argument_pointers = Pointers(arguments);
     syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(), environment_pointers.data(), flags);
     error = errno;
   } else {
     std::vector<std::string> command{"trapline", "--exec", options_.Encode(), file};
-    command.insert(command.end(), arguments->begin(), arguments->end());
+    command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
     syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(), environment_pointers.data(),
             AT_EMPTY_PATH);

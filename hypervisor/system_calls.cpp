@@ -145,7 +145,8 @@ long Clone3(GuestThread& thread, Arguments a) {
 long Execve(GuestThread& thread, int directory, std::uint64_t path, std::uint64_t argv, std::uint64_t envp,
             int flags) {
   const auto name = ReadGuestString(path);
-  if (!name) return -EFAULT;
+  char last = 0;
+  if (!name) return ReadGuest(path + 4095, last) ? -ENAMETOOLONG : -EFAULT;
   if (name->empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
   return thread.process().Execute(thread, directory, *name, argv, envp, flags);
 }
