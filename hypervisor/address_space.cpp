@@ -240,7 +240,8 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
     carrier.distrust_next_fault = false;
     if (madvise(Pointer(page.value), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
       if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
-      if (errno == EFAULT || errno == ENOMEM) return FaultVerdict::kBusError;
+      if (errno == EFAULT) return FaultVerdict::kBusError;
+      if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
     }
   }
   Populate(carrier, address.value);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/guest_copy.h"
 #include "hypervisor/process.h"
 #include "hypervisor/system_calls.h"
 
@@ -99,7 +100,6 @@ int GuestThread::Run() {
     carrier_->PublishCpu(cpu, node);
     if (detached_) Resume();
     const int error = carrier_->vcpu().Run();
-    if (getenv("TRACE")) fprintf(stderr,"err %d exit %d port %x rip %llx rsp %llx cr2 %llx cs %x frame %lx\n",error,carrier_->vcpu().run().exit_reason,carrier_->vcpu().run().io.port,carrier_->vcpu().registers().rip,carrier_->vcpu().registers().rsp,carrier_->vcpu().special_registers().cr2,carrier_->vcpu().special_registers().cs.selector,carrier_->InterruptFrameOf(true).rip);
     if (error == 0) {
       HandleExit();
     } else if (error == EINTR || error == EAGAIN) {
@@ -232,18 +232,8 @@ void GuestThread::HandleExit() {
       }
     }
     if (!InAgent(rip)) {
-      // The program's own `out` to one of our ports: natively a general protection fault.
-      place_ = Place::kProgram;
-      if (vcpu.registers().rip >= agent::kOutLength) {
-        Detach();
-        SignalDelivery delivery;
-        delivery.signal = SIGSEGV;
-        delivery.info.si_signo = SIGSEGV;
-        delivery.info.si_code = SI_KERNEL;
-        delivery.trap_number = 13;
-        ForceSignal(delivery);
-        return;
-      }
+      HandlePortAccess();
+      return;
     }
   }
   ++counters().other_exits;
@@ -256,6 +246,40 @@ void GuestThread::HandleExit() {
     default:
       Abort(fmt::format("unexpected exit {} from the guest", run.exit_reason));
   }
+}
+
+// The program's own access to one of the agent's ports: natively a general protection fault on the instruction.
+void GuestThread::HandlePortAccess() {
+  Vcpu& vcpu = carrier_->vcpu();
+  const std::uint16_t port = vcpu.run().io.port;
+  ++counters().exceptions;
+  place_ = Place::kProgram;
+  // Let KVM finish the instruction (an `in` writes RAX at the next entry); then RIP is past it on every host.
+  const kvm_regs before = vcpu.registers();
+  vcpu.run().immediate_exit = 1;
+  vcpu.Run();
+  vcpu.run().immediate_exit = signal_pending_;
+  const std::uint64_t rip = vcpu.registers().rip;
+  Detach();
+  context_ = before;
+  context_.rip = rip;
+  unsigned char code[3] = {};  // what lies before RIP, nearest last
+  ReadGuest(rip - sizeof code, code, sizeof code);
+  const auto immediate = [&](unsigned at) { return code[at] >= 0xe4 && code[at] <= 0xe7 && code[at + 1] == port; };
+  const auto by_register = [&](unsigned at) {
+    return (code[at] >= 0xec && code[at] <= 0xef) || (code[at] >= 0x6c && code[at] <= 0x6f);
+  };
+  if (immediate(1)) {
+    context_.rip -= code[0] == 0x66 ? 3 : 2;
+  } else if (by_register(2)) {
+    context_.rip -= code[1] == 0x66 ? 2 : 1;
+  }
+  SignalDelivery delivery;
+  delivery.signal = SIGSEGV;
+  delivery.info.si_signo = SIGSEGV;
+  delivery.info.si_code = SI_KERNEL;
+  delivery.trap_number = 13;
+  ForceSignal(delivery);
 }
 
 void GuestThread::HandleInterruption() {
@@ -402,6 +426,24 @@ void GuestThread::HandleException(unsigned vector) {
   ForceSignal(DescribeException(vector, error_code));
 }
 
+// The page at a fixed kernel address that very old static programs call for the time; Linux emulates it just so.
+bool GuestThread::EmulateVsyscall(std::uint64_t address) {
+  long number = 0;
+  switch (address) {
+    case 0xffffffffff600000: number = SYS_gettimeofday; break;
+    case 0xffffffffff600400: number = SYS_time; break;
+    case 0xffffffffff600800: number = SYS_getcpu; break;
+    default: return false;
+  }
+  Detach();
+  std::uint64_t return_address = 0;
+  if (!ReadGuest(context_.rsp, return_address)) return false;
+  context_.rax = static_cast<std::uint64_t>(Interruptible(number, context_.rdi, context_.rsi));
+  context_.rip = return_address;
+  context_.rsp += sizeof return_address;
+  return true;
+}
+
 void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ++counters().page_faults;
   const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
@@ -416,6 +458,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     last_fault_rip_ = rip;
     repeated_faults_ = 0;
   }
+  if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   FaultVerdict verdict = FaultVerdict::kNotMapped;
   try {
     verdict = process_->address_space().Resolve(*carrier_, {address}, (error_code & kWrite) != 0,

@@ -88,6 +88,8 @@ class GuestThread {
   void HandleExit();
   void HandleInterruption();
   void HandleMemoryError();
+  void HandlePortAccess();
+  bool EmulateVsyscall(std::uint64_t address);
   void HandleSystemCall();
   void HandleException(unsigned vector);
   void HandlePageFault(std::uint64_t error_code);

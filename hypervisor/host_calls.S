@@ -30,9 +30,9 @@ trapline_syscall_interrupted:
     ret
     .size trapline_interruptible_syscall, . - trapline_interruptible_syscall
 
-// long trapline_clone_with_stack(uint64_t flags, void* stack_top, void (*entry)(void*), void* argument)
+// long trapline_clone_with_stack(uint64_t flags, void* stack_top, void (*entry)(void*), void* argument, uint64_t pidfd)
 //
-// clone(2) whose child runs entry(argument) on a stack of its own and never returns from it.
+// clone(2) with `pidfd` as third argument whose child runs entry(argument) on a stack of its own and never returns from it.
     .globl trapline_clone_with_stack
     .type trapline_clone_with_stack, @function
 trapline_clone_with_stack:
@@ -40,7 +40,7 @@ trapline_clone_with_stack:
     lea -16(%rsi), %rsi
     mov %rdx, (%rsi)
     mov %rcx, 8(%rsi)
-    xor %edx, %edx
+    mov %r8, %rdx
     xor %r10d, %r10d
     xor %r8d, %r8d
     mov $56, %eax

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -55,14 +56,13 @@ unsigned long Pointer(T* pointer) {
 
 }  // namespace
 
-FileDescriptor MoveOutOfTheWay(FileDescriptor fd) {
+FileDescriptor OpenOutOfTheWay(const std::function<int()>& open) {
   const std::lock_guard lock(descriptor_mutex);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   // A descriptor keeps its number when the limit sinks below it again: numbers from the program's own soft
   // limit upwards are ones it can never get.
   constexpr rlim_t kRoom = 4096;
-  int moved = -1;
   rlimit raised = limit;
   raised.rlim_cur = limit.rlim_cur + kRoom;
   raised.rlim_max = std::max(limit.rlim_max, raised.rlim_cur);
@@ -71,17 +71,27 @@ FileDescriptor MoveOutOfTheWay(FileDescriptor fd) {
     raised.rlim_cur = raised.rlim_max = limit.rlim_max;
     changed = setrlimit(RLIMIT_NOFILE, &raised) == 0;
   }
-  if (changed) moved = fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(limit.rlim_cur));
-  if (changed) setrlimit(RLIMIT_NOFILE, &limit);
-  if (moved < 0) {
+  FileDescriptor low;
+  int moved = -1;
+  int error = 0;
+  for (;;) {
+    low = FileDescriptor(open());
+    error = errno;
+    if (low.valid() || error != EINTR) break;
+  }
+  if (low.valid()) {
+    if (changed) moved = fcntl(low.get(), F_DUPFD_CLOEXEC, static_cast<int>(limit.rlim_cur));
     const rlim_t ceiling = std::min<rlim_t>(limit.rlim_cur, 1u << 20);
     for (rlim_t base = ceiling > 64 ? ceiling - 64 : 0; moved < 0; base /= 2) {
-      moved = fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(base));
+      moved = fcntl(low.get(), F_DUPFD_CLOEXEC, static_cast<int>(base));
+      error = errno;
       if (base == 0) break;
     }
+    low.Close();
   }
-  if (moved < 0) throw KvmError(errno, "no file descriptor left for the monitor (see ulimit -n)");
-  Descriptors().insert(moved);
+  if (changed) setrlimit(RLIMIT_NOFILE, &limit);
+  if (moved >= 0) Descriptors().insert(moved);
+  errno = error;
   return FileDescriptor(moved);
 }
 
@@ -113,9 +123,8 @@ const kvm_cpuid_entry2* CpuidTable::Find(std::uint32_t leaf, std::uint32_t suble
 Kvm::Kvm() {
   const char* device = std::getenv("TRAPLINE_KVM_DEVICE");
   if (device == nullptr) device = "/dev/kvm";
-  FileDescriptor fd(open(device, O_RDWR | O_CLOEXEC));
-  if (!fd.valid()) throw KvmError(errno, std::string("cannot open ") + device);
-  fd_ = MoveOutOfTheWay(std::move(fd));
+  fd_ = OpenOutOfTheWay([device] { return open(device, O_RDWR | O_CLOEXEC); });
+  if (!fd_.valid()) throw KvmError(errno, std::string("cannot open ") + device);
   if (ApiVersion() != KVM_API_VERSION) throw KvmError(EINVAL, "unknown KVM API version");
 }
 
@@ -138,13 +147,18 @@ CpuidTable Kvm::SupportedCpuid() const {
 }
 
 Vm::Vm(const Kvm& kvm) {
-  FileDescriptor fd(Checked(kvm.fd(), KVM_CREATE_VM, 0, "cannot create a virtual machine"));
-  fd_ = MoveOutOfTheWay(std::move(fd));
+  fd_ = OpenOutOfTheWay([&kvm] { return ioctl(kvm.fd(), KVM_CREATE_VM, 0); });
+  if (!fd_.valid()) throw KvmError(errno, "cannot create a virtual machine");
   // Intel hosts without unrestricted guest keep a TSS and an identity map in guest-physical memory; below 4 GiB
   // nothing of ours lives. Elsewhere these calls do nothing.
   ioctl(fd_.get(), KVM_SET_TSS_ADDR, 0xfffbd000ul);
   std::uint64_t identity_map = 0xfffbc000ull;
   ioctl(fd_.get(), KVM_SET_IDENTITY_MAP_ADDR, &identity_map);
+  // Where page tables are shadowed, KVM bounds the shadow pages by the size of the slots (2 %), far too few for a
+  // thousand page tables: kvm_pvm then drops shadow pages that are in use, and the guest dies of a triple fault. An
+  // upper bound only; pages are made as needed.
+  constexpr unsigned long kMaximumShadowPages = 1ul << 19;
+  ioctl(fd_.get(), KVM_SET_NR_MMU_PAGES, kMaximumShadowPages);
 }
 
 int Vm::CheckExtension(int capability) const {
@@ -167,8 +181,8 @@ void Vm::AddSlot(unsigned slot, GuestPhysical physical, const void* host, std::u
 }
 
 Vcpu::Vcpu(const Kvm& kvm, const Vm& vm, unsigned number) {
-  FileDescriptor fd(Checked(vm.fd(), KVM_CREATE_VCPU, number, "cannot create a vCPU"));
-  fd_ = MoveOutOfTheWay(std::move(fd));
+  fd_ = OpenOutOfTheWay([&vm, number] { return ioctl(vm.fd(), KVM_CREATE_VCPU, static_cast<unsigned long>(number)); });
+  if (!fd_.valid()) throw KvmError(errno, "cannot create a vCPU");
   run_size_ = kvm.RunAreaSize();
   void* area = mmap(nullptr, run_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (area == MAP_FAILED) throw KvmError(errno, "cannot map a vCPU's shared area");
@@ -178,6 +192,16 @@ Vcpu::Vcpu(const Kvm& kvm, const Vm& vm, unsigned number) {
 
 Vm::~Vm() {
   if (fd_.valid()) ForgetMonitorDescriptor(fd_.get());
+}
+
+void Vm::Abandon() {
+  ForgetMonitorDescriptor(fd_.get());
+  static_cast<void>(fd_.Release());
+}
+
+void Vcpu::Abandon() {
+  ForgetMonitorDescriptor(fd_.get());
+  static_cast<void>(fd_.Release());
 }
 
 Vcpu::~Vcpu() {

@@ -7,6 +7,7 @@
 #include <linux/kvm.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -23,11 +24,12 @@ class KvmError : public std::system_error {
       : std::system_error(error, std::generic_category(), what) {}
 };
 
-// Duplicates `fd` to a number the program will not meet: at or above its own descriptor limit. Closes the old
-// one. Falls back to the highest free numbers when the limit cannot be exceeded.
-FileDescriptor MoveOutOfTheWay(FileDescriptor fd);
+// Opens a descriptor with `open` (which returns -1 and sets errno on failure; repeated on EINTR) and moves it to a
+// number the program will not meet: at or above its own descriptor limit, else as high as possible. Works when the
+// program has used up its limit. Invalid, and errno set, on failure.
+FileDescriptor OpenOutOfTheWay(const std::function<int()>& open);
 
-// True for descriptors MoveOutOfTheWay handed out and that are still open; the program must not close them.
+// True for descriptors OpenOutOfTheWay handed out and that are still open; the program must not close them.
 bool IsMonitorDescriptor(int fd);
 // All of them, ascending.
 std::vector<int> MonitorDescriptors();
@@ -62,6 +64,8 @@ class Vm {
   ~Vm();
   Vm(const Vm&) = delete;
   Vm& operator=(const Vm&) = delete;
+  // Gives the descriptor up without closing it: a parent process shares the descriptor table.
+  void Abandon();
   int CheckExtension(int capability) const;
   // Lets the guest see [host, host + size) of this process at `physical`. Never removed.
   void AddSlot(unsigned slot, GuestPhysical physical, const void* host, std::uint64_t size);
@@ -79,6 +83,7 @@ class Vcpu {
   ~Vcpu();
   Vcpu(const Vcpu&) = delete;
   Vcpu& operator=(const Vcpu&) = delete;
+  void Abandon();  // see Vm::Abandon
 
   // Enters the guest. Returns 0 at an exit, else errno (EINTR: a host signal; EFAULT: see run()).
   int Run();

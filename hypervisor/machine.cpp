@@ -283,7 +283,11 @@ void Machine::ForEachCarrier(const std::function<void(Carrier&)>& visit) {
   for (const auto& carrier : carriers_) visit(*carrier);
 }
 
-void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special) {
+void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors) {
+  if (shared_descriptors) {
+    for (const auto& carrier : carriers_) carrier->vcpu_->Abandon();
+    vm_->Abandon();
+  }
   for (const auto& carrier : carriers_) carrier->vcpu_.reset();
   idle_.clear();
   std::unique_ptr<Carrier> kept;

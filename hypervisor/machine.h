@@ -69,7 +69,8 @@ class Machine {
   // In a child after fork only the calling thread is left, and a VM cannot be inherited: makes a new VM that
   // shows the same memory, and gives `survivor` a vCPU of it. All other carriers are gone. `special`: the
   // survivor's special registers from before the fork (the shared area is the parent's by now).
-  void RebuildAfterFork(Carrier& survivor, const kvm_sregs& special);
+  // `shared_descriptors`: the parent has the same descriptor table (CLONE_FILES), so nothing may be closed.
+  void RebuildAfterFork(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors);
 
   const HostKind& host() const { return host_; }
   std::uint64_t vector_mask() const { return vector_mask_; }    // XCR0 bits the monitor saves

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +21,13 @@
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
-extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument);
+extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument,
+                                          std::uint64_t pidfd);
 
 namespace trapline {
 namespace {
 
+constexpr std::uint64_t kCloneClearSignalHandlers = 0x100000000ull;  // CLONE_CLEAR_SIGHAND
 constexpr int kMonitorFailure = 125;
 constexpr std::size_t kHostStackSize = 256 * 1024;
 
@@ -45,17 +48,46 @@ void SetCommandName(const std::string& path) {
   prctl(PR_SET_NAME, path.c_str() + (slash == std::string::npos ? 0 : slash + 1));
 }
 
-std::optional<std::vector<std::string>> ReadStringArray(std::uint64_t address) {
-  std::vector<std::string> strings;
-  if (address == 0) return strings;
+// 0, or the error execve gives for such an array.
+int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
+  if (address == 0) return 0;
+  constexpr std::size_t kLongest = 32 * kPageSize;  // MAX_ARG_STRLEN
   for (;; address += sizeof(std::uint64_t)) {
     std::uint64_t pointer = 0;
-    if (!ReadGuest(address, pointer)) return std::nullopt;
-    if (pointer == 0) return strings;
-    auto text = ReadGuestString(pointer, 32 * kPageSize);  // MAX_ARG_STRLEN
-    if (!text) return std::nullopt;
+    if (!ReadGuest(address, pointer)) return EFAULT;
+    if (pointer == 0) return 0;
+    auto text = ReadGuestString(pointer, kLongest);
+    char last = 0;
+    if (!text) return ReadGuest(pointer + kLongest - 1, last) ? E2BIG : EFAULT;
     strings.push_back(std::move(*text));
   }
+}
+
+// A path for an open file: its name where it still has one, else the descriptor duplicated without close-on-exec.
+std::string DescriptorPath(int fd) {
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  char target[PATH_MAX];
+  const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
+  if (length > 0) {
+    target[length] = 0;
+    struct stat by_name {}, by_descriptor {};
+    if (stat(target, &by_name) == 0 && fstat(fd, &by_descriptor) == 0 && by_name.st_ino == by_descriptor.st_ino &&
+        by_name.st_dev == by_descriptor.st_dev) {
+      return target;
+    }
+  }
+  const int kept = dup(fd);
+  return kept >= 0 ? fmt::format("/proc/self/fd/{}", kept) : link;
+}
+
+// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is when execve gives
+// ETXTBSY.
+bool IsOpenForWriting(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+  }
+  return errno == EAGAIN;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -81,17 +113,15 @@ RunOptions RunOptions::Decode(const std::string& text) {
 
 Process::Process(const RunOptions& options)
     : options_(options), address_space_(machine_, options.stats) {
-  FileDescriptor self(open("/proc/self/exe", O_PATH | O_CLOEXEC));
-  if (self.valid()) own_executable_ = MoveOutOfTheWay(std::move(self));
+  own_executable_ = OpenOutOfTheWay([] { return open("/proc/self/exe", O_PATH | O_CLOEXEC); });
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
   const auto program = LoadProgram(address_space_, executable, environment,
                                    machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
+  program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
-  char resolved[PATH_MAX];
-  executable_path_ = realpath(executable.image_path.c_str(), resolved) != nullptr ? resolved : executable.image_path;
   SetCommandName(executable.path);
 
   SignalMask mask = 0;
@@ -176,6 +206,7 @@ void Process::HandleRobustList(GuestThread& thread) {
     entry = next;
   }
   if (head.pending != 0) release(head.pending);
+  syscall(SYS_set_robust_list, nullptr, 24);
 }
 
 void Process::EndOfThread(GuestThread& thread) {
@@ -186,8 +217,15 @@ void Process::EndOfThread(GuestThread& thread) {
     Record(thread);
     live_threads_.erase(thread.logical_number());
     last = live_threads_.empty();
+    if (IsProcessLeader()) leader_status_ = thread.exit_status();
   }
-  if (last && !thread.is_vfork_child) PrintStatistics();
+  if (last && !thread.is_vfork_child) {
+    PrintStatistics();
+    // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a worker thread
+    // in the process for as long as the virtual machine is open.
+    HandleRobustList(thread);
+    syscall(SYS_exit_group, leader_status_);
+  }
   const std::uint64_t clear_tid = thread.clear_child_tid;
   machine_.Release(thread.carrier());
   if (clear_tid != 0) {
@@ -215,6 +253,14 @@ void Process::Warn(const std::string& message) {
   if (std::find(warnings_.begin(), warnings_.end(), message) != warnings_.end()) return;
   warnings_.push_back(message);
   WriteError(fmt::format("trapline: {}\n", message));
+}
+
+std::string Process::executable_link() const { return fmt::format("/proc/self/fd/{}", program_file_.get()); }
+
+std::string Process::executable_path() const {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(executable_link().c_str(), target, sizeof target);
+  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
 // --- clone
@@ -329,7 +375,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   } else {
     // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as this program's
     // code goes, for all of it runs under the locks above.
-    child = syscall(SYS_clone, other_flags | arguments.exit_signal, 0, arguments.parent_tid, 0, 0);
+    child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0, arguments.pidfd, 0, 0);
     if (child < 0) child = -errno;
   }
   UnlockDescriptors();
@@ -340,7 +386,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
 
   if (child == 0) {
     try {
-      machine_.RebuildAfterFork(parent.carrier(), special);
+      machine_.RebuildAfterFork(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }
@@ -359,6 +405,11 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     parent.clear_child_tid = (arguments.flags & CLONE_CHILD_CLEARTID) != 0 ? arguments.child_tid : 0;
     if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, tid);
     if ((arguments.flags & CLONE_SETTLS) != 0) parent.SetFsBase(arguments.tls);
+    if ((arguments.flags & kCloneClearSignalHandlers) != 0) {
+      for (int signal = 1; signal <= 64; ++signal) {
+        if (signal_actions_.HasHandler(signal)) signal_actions_.Set(signal, {});
+      }
+    }
     if (arguments.stack_pointer != 0) parent.context().rsp = arguments.stack_pointer;
   } else if (child > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) {
     WriteGuest(arguments.parent_tid, static_cast<pid_t>(child));
@@ -420,8 +471,9 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   }
   const std::uint64_t tid_flags =
       CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
-  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags) | arguments.exit_signal,
-                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start);
+  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags & 0xffffffffull) | arguments.exit_signal,
+                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start,
+                                             arguments.pidfd);
   // Here the child has ended or runs another program.
   GuestThread::SetCurrent(&parent);
   munmap(stack, kHostStackSize);
@@ -435,54 +487,47 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
 
 long Process::Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
                       std::uint64_t envp, int flags) {
-  auto arguments = ReadStringArray(argv);
-  auto environment = ReadStringArray(envp);
-  if (!arguments || !environment) return -EFAULT;
+  std::vector<std::string> arguments, environment;
+  if (const int error = ReadStringArray(argv, arguments); error != 0) return -error;
+  if (const int error = ReadStringArray(envp, environment); error != 0) return -error;
   if ((flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) != 0) return -EINVAL;
+  // A name that is still good in the monitor that comes after: descriptors may be close-on-exec.
   std::string file = path;
-  if (path.empty()) {
-    if ((flags & AT_EMPTY_PATH) == 0) return -ENOENT;
-    file = fmt::format("/proc/self/fd/{}", directory);
-  } else if (path[0] != '/' && directory != AT_FDCWD) {
-    file = fmt::format("/proc/self/fd/{}/{}", directory, path);
+  if (path.empty() || (path[0] != '/' && directory != AT_FDCWD)) {
+    struct stat status {};
+    if (directory != AT_FDCWD && fstat(directory, &status) != 0) return -errno;
+    if (path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+    if (!path.empty() && !S_ISDIR(status.st_mode)) return -ENOTDIR;
+    file = DescriptorPath(directory);
+    if (!path.empty()) file += "/" + path;
   } else if (ClassifyProcPath(path) == OwnProcFile::kExecutable) {
-    file = executable_path_;
+    file = DescriptorPath(program_file_.get());
   }
-  auto executable = OpenExecutable(file, *arguments);
+  struct stat status {};
+  if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && lstat(file.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) return -ELOOP;
+  auto executable = OpenExecutable(file, arguments);
   bool native = !options_.follow_children;
   if (!executable) {
     // What natively is found out too late is found out too late here as well.
     if (!executable.error().lost_image) return -executable.error().error_number;
     native = true;
   } else {
+    if (executable->file.valid() && IsOpenForWriting(executable->file.get())) return -ETXTBSY;
     native = native || executable->native_only;
-  }
-  if (path.empty() && !native) {
-    // The descriptor may be close-on-exec, and the monitor that opens it again comes after the exec.
-    char target[PATH_MAX];
-    const ssize_t length = readlink(file.c_str(), target, sizeof target - 1);
-    if (length > 0) {
-      target[length] = 0;
-      if (access(target, F_OK) == 0) {
-        file = target;
-      } else if (const int kept = dup(directory); kept >= 0) {
-        file = fmt::format("/proc/self/fd/{}", kept);
-      }
-    }
   }
   SetHostMask(kAllSignals);
   if (thread.signal_pending()) return kRestart;
-  std::vector<char*> environment_pointers = Pointers(*environment);
+  std::vector<char*> environment_pointers = Pointers(environment);
   SetHostMask(thread.mask());
   if (thread.signal_pending()) return kRestart;
   int error = 0;
   if (native) {
-    std::vector<char*> argument_pointers = Pointers(*arguments);
+    std::vector<char*> argument_pointers = Pointers(arguments);
     syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(), environment_pointers.data(), flags);
     error = errno;
   } else {
     std::vector<std::string> command{"trapline", "--exec", options_.Encode(), file};
-    command.insert(command.end(), arguments->begin(), arguments->end());
+    command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
     syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(), environment_pointers.data(),
             AT_EMPTY_PATH);
@@ -512,8 +557,9 @@ void Process::PrintStatistics() {
     records.push_back({number, static_cast<pid_t>(page.tid), name, page.counters});
   }
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
-  line(fmt::format("statistics of {} (process {})", executable_path_, getpid()));
-  line(fmt::format("threads: {} started, at most {} at once", next_thread_, most_threads_));
+  line(fmt::format("statistics of {} (process {})", executable_path(), getpid()));
+  line(fmt::format("threads: {} started, at most {} at once", ended_.size() + ended_rest_count_ + live_threads_.size(),
+                   most_threads_));
   line(fmt::format("pages touched: {} by one thread, {} by several", use.single, use.several));
   line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid", "name",
                    "system calls", "page faults", "exceptions", "interruptions", "signals", "other"));
@@ -546,6 +592,9 @@ void Process::PrintStatistics() {
                                              : fmt::format(" {}: {}", calls[i].second, calls[i].first);
   }
   line(most);
+  if (unenforced_filters_ != 0) {
+    line(fmt::format("{} seccomp filters accepted and not enforced", unenforced_filters_.load()));
+  }
   WriteError(text);
 }
 

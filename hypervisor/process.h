@@ -48,7 +48,9 @@ class Process {
   Machine& machine() { return machine_; }
   AddressSpace& address_space() { return address_space_; }
   const RunOptions& options() const { return options_; }
-  const std::string& executable_path() const { return executable_path_; }
+  // What /proc/self/exe would show, and a path that opens it even when it was deleted.
+  std::string executable_path() const;
+  std::string executable_link() const;
 
   // --- system calls about threads and processes; results as Linux's
   long Clone(GuestThread& parent, const CloneArguments& arguments);
@@ -64,6 +66,10 @@ class Process {
 
   // Something the user should know once, although the program goes on.
   void Warn(const std::string& message);
+
+  // The program installed a seccomp filter. It would bind the monitor, whose system calls the host thread makes too,
+  // so it is accepted and not enforced; --stats says so.
+  void NoteUnenforcedFilter() { unenforced_filters_.fetch_add(1, std::memory_order_relaxed); }
 
   void CountSystemCall(long number) {
     const auto index = static_cast<unsigned long>(number);
@@ -96,7 +102,7 @@ class Process {
   Machine machine_;
   AddressSpace address_space_;
   SignalActions signal_actions_;
-  std::string executable_path_;
+  FileDescriptor program_file_;
   FileDescriptor own_executable_;  // to start monitors for execve
 
   std::mutex threads_mutex_;
@@ -106,7 +112,9 @@ class Process {
   std::uint64_t ended_rest_count_ = 0;
   std::uint64_t next_thread_ = 0;
   std::size_t most_threads_ = 0;
+  int leader_status_ = 0;  // what the initial thread gave to exit(2), if it ended before others
   std::atomic<bool> statistics_printed_ = false;
+  std::atomic<unsigned> unenforced_filters_ = 0;
   std::array<std::atomic<std::uint64_t>, kCountedCalls + 1> counts_{};
   std::mutex warnings_mutex_;
   std::vector<std::string> warnings_;

@@ -49,8 +49,10 @@ void HandleHostSignal(int signal, siginfo_t* info, void* context) {
     return;  // faults again, and dies
   }
   if (thread == nullptr || !thread->RecordSignal(signal, *info)) {
-    // The program has no handler (this is the monitor's own for faults): act as the default does.
+    // The program took its handler away between the kernel's decision and this line: let the kernel decide anew.
+    const SignalMask all = kAllSignals;
     KernelSigaction by_default;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, sizeof all);
     HostSigaction(signal, by_default);
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
     errno = saved_errno;
@@ -67,11 +69,11 @@ void HandleHostSignal(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-KernelSigaction HostActionFor(int signal, const KernelSigaction& action) {
+KernelSigaction HostActionFor(const KernelSigaction& action) {
   KernelSigaction host;
   host.flags = action.flags & (SA_NOCLDSTOP | SA_NOCLDWAIT);
   host.handler = action.handler;
-  if (action.handler <= kIgnore && !(action.handler == kDefault && IsSynchronous(signal))) return host;
+  if (action.handler <= kIgnore) return host;
   host.handler = reinterpret_cast<std::uint64_t>(&HandleHostSignal);
   // SA_RESTART as the program has it: the kernel then tells, by where it puts RIP, whether the call restarts.
   host.flags |= SA_SIGINFO | kSaRestorer | (action.flags & SA_RESTART);
@@ -89,7 +91,6 @@ void SignalActions::Inherit() {
     KernelSigaction action;
     action.handler = old.handler == kIgnore ? kIgnore : kDefault;
     actions_[signal] = action;
-    if (IsSynchronous(signal)) HostSigaction(signal, HostActionFor(signal, action));
   }
 }
 
@@ -101,7 +102,7 @@ KernelSigaction SignalActions::Get(int signal) const {
 void SignalActions::Set(int signal, const KernelSigaction& action) {
   const std::lock_guard lock(mutex_);
   actions_[signal] = action;
-  HostSigaction(signal, HostActionFor(signal, action));
+  HostSigaction(signal, HostActionFor(action));
 }
 
 void SignalActions::SetHostDefault(int signal) {

@@ -136,14 +136,17 @@ long Clone3(GuestThread& thread, Arguments a) {
   arguments.exit_signal = fields.exit_signal;
   arguments.stack_pointer = fields.stack == 0 ? 0 : fields.stack + fields.stack_size;
   arguments.tls = fields.tls;
-  if ((arguments.flags & CLONE_PIDFD) != 0) return -ENOSYS;  // callers fall back to clone(2)
+  if ((arguments.flags & CLONE_PIDFD) != 0 && (arguments.flags & (CLONE_THREAD | CLONE_PARENT_SETTID)) != 0) {
+    return -EINVAL;
+  }
   return thread.process().Clone(thread, arguments);
 }
 
 long Execve(GuestThread& thread, int directory, std::uint64_t path, std::uint64_t argv, std::uint64_t envp,
             int flags) {
   const auto name = ReadGuestString(path);
-  if (!name) return -EFAULT;
+  char last = 0;
+  if (!name) return ReadGuest(path + 4095, last) ? -ENAMETOOLONG : -EFAULT;
   if (name->empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
   return thread.process().Execute(thread, directory, *name, argv, envp, flags);
 }
@@ -170,13 +173,12 @@ long ArchPrctl(GuestThread& thread, Arguments a) {
 
 long Prctl(GuestThread& thread, Arguments a) {
   switch (static_cast<int>(a[0])) {
+    case PR_GET_TID_ADDRESS: return WriteGuest(a[1], thread.clear_child_tid) ? 0 : -EFAULT;
     case PR_SET_SECCOMP:
+      thread.process().NoteUnenforcedFilter();
+      return 0;
     case PR_SET_TSC:
-    case 59:  // PR_SET_SYSCALL_USER_DISPATCH
-      if (static_cast<int>(a[0]) == PR_SET_SECCOMP) {
-        thread.process().Warn("the program's seccomp filter is accepted but not enforced under the monitor");
-        return 0;
-      }
+    case 59:  // PR_SET_SYSCALL_USER_DISPATCH: both would hit the monitor
       return -EINVAL;
     case PR_SET_MM: return -EPERM;
     default: return thread.Interruptible(SYS_prctl, a);
@@ -222,7 +224,7 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
                                : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0 : false;
     return OpenMaps(thread.process(), close_on_exec);
   }
-  const std::string& executable = thread.process().executable_path();
+  const std::string executable = thread.process().executable_path();
   if (number == SYS_readlink || number == SYS_readlinkat) {
     const std::uint64_t buffer = number == SYS_readlink ? a[1] : a[2];
     const auto size = static_cast<std::int64_t>(static_cast<int>(number == SYS_readlink ? a[2] : a[3]));
@@ -232,7 +234,8 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
   }
   std::uint64_t changed[6];
   std::copy(std::begin(a), std::end(a), changed);
-  changed[path] = reinterpret_cast<std::uint64_t>(executable.c_str());
+  const std::string link = thread.process().executable_link();
+  changed[path] = reinterpret_cast<std::uint64_t>(link.c_str());
   return thread.Interruptible(number, changed);
 }
 
@@ -314,7 +317,8 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
     case SYS_set_robust_list:
       if (a[1] != 24) return {-EINVAL};
       thread.robust_list_head = a[0];
-      return {0};
+      // The kernel walks the list when the whole process is killed; Process does when a thread ends.
+      return {thread.Interruptible(call.number, a)};
     case SYS_get_robust_list:
       if (a[0] == 0 || static_cast<long>(a[0]) == syscall(SYS_gettid)) {
         const std::uint64_t size = 24;
@@ -326,7 +330,7 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
     case SYS_rseq: return {-ENOSYS};  // would name the monitor's code, not the program's
     case SYS_seccomp:
       if (a[0] == 1 || a[0] == 0) {  // SECCOMP_SET_MODE_FILTER, _STRICT
-        process.Warn("the program's seccomp filter is accepted but not enforced under the monitor");
+        process.NoteUnenforcedFilter();
         return {0};
       }
       return {thread.Interruptible(call.number, a)};

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -42,24 +43,16 @@ struct NativeResult {
 
 NativeResult RunNatively(int fd) {
   NativeResult result;
-  std::array<int, 2> report;
-  if (pipe2(report.data(), O_CLOEXEC) != 0) std::abort();
-  const pid_t child = fork();
-  if (child < 0) std::abort();
-  if (child == 0) {
-    const rlimit no_core = {0, 0};
-    const rlimit one_second = {1, 1};
-    setrlimit(RLIMIT_CORE, &no_core);
-    setrlimit(RLIMIT_CPU, &one_second);
-    alarm(2);
-    std::array<char*, 1> nothing = {nullptr};
-    execveat(fd, "", nothing.data(), nothing.data(), AT_EMPTY_PATH);
-    const int error = errno;
-    _exit(write(report[1], &error, sizeof(error)) == sizeof(error) ? 0 : 1);
-  }
-  close(report[1]);
-  if (read(report[0], &result.exec_errno, sizeof(int)) != sizeof(int)) result.exec_errno = 0;
-  close(report[0]);
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  std::array<char*, 1> nothing = {nullptr};
+  pid_t child = 0;
+  // posix_spawn does not copy this process, and gives the errno of the failed execve.
+  result.exec_errno =
+      posix_spawn(&child, path.c_str(), nullptr, nullptr, nothing.data(), nothing.data());
+  if (result.exec_errno != 0) return result;
+  // A mutated program may well loop.
+  const rlimit one_second = {1, 1};
+  prlimit(child, RLIMIT_CPU, &one_second, nullptr);
   if (waitpid(child, &result.wait_status, 0) != child) std::abort();
   return result;
 }
@@ -134,7 +127,11 @@ void CompareAll(const std::vector<BrokenElf>& files, Tally& tally) {
 // A directory of its own for named files.
 class NativeElf : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_NE(mkdtemp(directory_.data()), nullptr); }
+  void SetUp() override {
+    const rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);  // inherited by the programs
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+  }
   void TearDown() override {
     unlink(Path().c_str());
     rmdir(directory_.data());
