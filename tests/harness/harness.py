@@ -37,6 +37,14 @@ class Outcome:
         return f"exit status {self.status}"
 
 
+def is_alive(pid):
+    """Whether any thread of the process runs; the first may have ended before the others."""
+    for task in Path("/proc", pid, "task").iterdir():
+        if (task / "stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
+            return True
+    return False
+
+
 def processes_with(marker):
     """{pid: command line} of the live processes whose initial environment holds the marker."""
     wanted = f"{MARKER}={marker}".encode()
@@ -45,12 +53,13 @@ def processes_with(marker):
         if not entry.isdigit():
             continue
         try:
-            environ = Path("/proc", entry, "environ").read_bytes().split(b"\0")
-            if wanted in environ:
-                state = Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()[0]
-                if state not in "ZX":
-                    cmdline = Path("/proc", entry, "cmdline").read_bytes()
-                    found[int(entry)] = cmdline.replace(b"\0", b" ").decode(errors="replace").strip()
+            tasks = [task for task in os.listdir(f"/proc/{entry}/task") if task != entry]
+            environ = Path("/proc", entry, "environ").read_bytes()
+            if not environ and tasks:  # the first thread has ended, the process has not
+                environ = Path("/proc", entry, "task", tasks[0], "environ").read_bytes()
+            if wanted in environ.split(b"\0") and is_alive(entry):
+                cmdline = Path("/proc", entry, "cmdline").read_bytes()
+                found[int(entry)] = cmdline.replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue  # it ended meanwhile
     return found
@@ -93,6 +102,7 @@ def run(argv, *, cwd, env, timeout, marker, stdin=b"", patience=0.3, preexec_fn=
 
         def expire():
             expired.set()
+            process.kill()
             end_processes_with(marker)
 
         limit = threading.Timer(timeout, expire)  # Popen.wait with a time limit would poll, and blur the times

@@ -10,6 +10,7 @@ import os
 import re
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,23 +23,44 @@ import harness  # noqa: E402
 
 PROGRAMS = ["true", "bash", "pigz", "xz"]  # dynamic programs of this machine, as /guest-bin/NAME
 
+# Guest programs (tests/guest/list.txt) of the fast part: what differs between the kinds of host.
+GUEST_PROGRAMS = ["threads_(create_join|cancel_async|condvar_pingpong|tls_initial_exec|exit_from_thread|robust_mutex|signal_masks)",
+                  "memory_(brk|fault_context|cross_thread_protect|file_shared|fork_protect|fixed_over|jit_same_page|mremap.*)",
+                  "signals_.*(frame|vector|avx|nest|altstack|fault|tgkill|timer|restart|step|trap).*",
+                  "processes_(fork|vfork|spawn|exec|wait).*", "misc_.*(clock|vdso|syscall|cpuid|flags|segment).*"]
+
 # One TCG thread: with more, QEMU 7.2 now and then hangs when the first VM is made.
 QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-M", "q35", "-cpu", "EPYC,+svm,+npt", "-m", "1024",
         "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-monitor", "none", "-net", "none"]
 KERNEL_ARGUMENTS = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off tsc=reliable no_timer_check"
 
 
+def guest_list(path):
+    """(name, tags, exit status as a shell has it, variants) of each guest program."""
+    programs = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        fields = line.split()
+        if fields and not fields[0].startswith("#"):
+            name, tags, end, variants = fields
+            status = int(end) if end.isdigit() else 128 + signal.Signals[end]
+            programs.append((name, tags.split(","), status, variants.split(",")))
+    return programs
+
+
 def test_list(options):
     """Lines for the init, and the programs (source, path inside) they need."""
-    lines = ["doctor 60 /bin/trapline doctor"]
+    lines = ["doctor 60 0 /bin/trapline doctor"]
     programs = [(options.trapline, "/bin/trapline")]
     programs += [(Path(shutil.which(name, path="/usr/bin:/bin") or name), f"/guest-bin/{name}") for name in PROGRAMS]
     programs += [(path, f"/workloads/{path.name}") for path in sorted((HERE / "workloads").iterdir())]
-    if options.guest_dir.is_dir():
-        for path in sorted(options.guest_dir.iterdir()):
-            if path.is_file() and os.access(path, os.X_OK):
-                programs.append((path, f"/guest/{path.name}"))
-                lines.append(f"guest-{path.name} {options.limit} /guest/{path.name}")
+    for name, tags, status, variants in guest_list(options.guest_dir / "list.txt"):
+        if options.all or ("fast" in tags and any(re.fullmatch(pattern, name) for pattern in GUEST_PROGRAMS)):
+            for variant in variants:
+                file = name if variant == "dynamic" else f"{name}.{variant}"
+                if re.search(options.filter, f"guest-{file}"):
+                    programs.append((options.guest_dir / file, f"/guest/{file}"))
+                    lines.append(f"guest-{file} {options.limit} {status} /guest/{file}")
+    programs += [(path, f"/guest/{path.name}") for path in sorted(options.guest_dir.glob("*.so"))]
     for line in (HERE / "tests.list").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             lines.append(line)
@@ -70,9 +92,10 @@ def boot(options, kernel, initramfs, on_line):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
-    parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "tests" / "guest",
+    parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "bin" / "guest",
                         help="directory of guest test programs")
     parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
+    parser.add_argument("--all", action="store_true", help="all guest programs, not only the fast part")
     parser.add_argument("--filter", default="", help="regular expression on the test names")
     parser.add_argument("--limit", type=int, default=60, help="seconds of emulated time for a guest program")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for the whole machine")
@@ -101,7 +124,7 @@ def main():
             print(line, flush=True)
         tail.append(line)
         del tail[:-30]
-        match = re.search(r"LANE (UP|NOKVM|PASS|FAIL|DONE|\|) ?(.*)", line)
+        match = re.search(r"LANE (UP|NOKVM|PASS|FAIL|SKIP|DONE|\|) ?(.*)", line)
         if not match:
             return
         kind, rest = match.groups()
@@ -118,6 +141,8 @@ def main():
                 results.passes(name, note)
                 if name == "doctor":
                     print("\n".join("          " + text for text in detail))
+            elif kind == "SKIP":
+                results.skips(name, note)
             else:
                 results.fails(name, note, "\n".join(detail))
         detail.clear()
