@@ -20,6 +20,7 @@ class Reference {
     before_.resize(trace_.size());
     for (std::size_t i = 0; i < trace_.size(); ++i) {
       AddEdges(i);
+      locks_.push_back(IsAccess(trace_[i].kind) ? Locks(i) : std::set<std::uint64_t>{});
       Remember(i);
     }
     return std::move(races_);
@@ -103,8 +104,8 @@ class Reference {
     if (!IsWrite(a.kind) && !IsWrite(b.kind)) return false;
     if (IsAtomic(a.kind) && IsAtomic(b.kind)) return false;
     if (lock_edges_) return true;
-    const std::set<std::uint64_t> locks = Locks(i);
-    const std::set<std::uint64_t> others = Locks(j);
+    const std::set<std::uint64_t>& locks = locks_[i];
+    const std::set<std::uint64_t>& others = locks_[j];
     return std::none_of(locks.begin(), locks.end(),
                         [&](std::uint64_t lock) { return others.contains(lock); });
   }
@@ -152,6 +153,7 @@ class Reference {
   const std::vector<Event>& trace_;
   bool lock_edges_;
   std::vector<EventSet> before_;
+  std::vector<std::set<std::uint64_t>> locks_;
   using History = std::vector<std::size_t>;
   std::map<std::uint64_t, History> accesses_;
   std::map<std::uint64_t, History> releases_;
