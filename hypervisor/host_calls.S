@@ -30,9 +30,10 @@ trapline_syscall_interrupted:
     ret
     .size trapline_interruptible_syscall, . - trapline_interruptible_syscall
 
-// long trapline_clone_with_stack(uint64_t flags, void* stack_top, void (*entry)(void*), void* argument, uint64_t pidfd)
+// long trapline_clone_with_stack(uint64_t flags, void* stack_top, void (*entry)(void*), void* argument, uint64_t pidfd,
+//                                uint32_t* clear_tid)
 //
-// clone(2) with `pidfd` as third argument whose child runs entry(argument) on a stack of its own and never returns from it.
+// clone(2) with `pidfd` and `clear_tid` as third and fourth argument whose child runs entry(argument) on a stack of its own and never returns from it.
     .globl trapline_clone_with_stack
     .type trapline_clone_with_stack, @function
 trapline_clone_with_stack:
@@ -41,7 +42,7 @@ trapline_clone_with_stack:
     mov %rdx, (%rsi)
     mov %rcx, 8(%rsi)
     mov %r8, %rdx
-    xor %r10d, %r10d
+    mov %r9, %r10
     xor %r8d, %r8d
     mov $56, %eax
     syscall

@@ -92,13 +92,15 @@ int OpenMaps(Process& process, bool close_on_exec) {
   return fd;
 }
 
-long FilterDescriptorList(int fd, std::uint64_t buffer, long bytes) {
+long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes) {
   char target[256];
   const std::string link = fmt::format("/proc/self/fd/{}", fd);
   const ssize_t length = readlink(link.c_str(), target, sizeof target);
   if (length <= 0) return bytes;
   const auto directory = InOwnProc(std::string_view(target, static_cast<std::size_t>(length)));
-  if (!directory || !(directory->ends_with("fd") || directory->ends_with("fdinfo"))) return bytes;
+  if (!directory) return bytes;
+  const bool tasks = *directory == "task";
+  if (!tasks && !directory->ends_with("fd") && !directory->ends_with("fdinfo")) return bytes;
   std::string entries(static_cast<std::size_t>(bytes), '\0');
   if (!ReadGuest(buffer, entries.data(), entries.size())) return bytes;
   std::string kept;
@@ -109,7 +111,8 @@ long FilterDescriptorList(int fd, std::uint64_t buffer, long bytes) {
     const char* name = entries.data() + at + offsetof(dirent64, d_name);
     int number = -1;
     const auto parsed = std::from_chars(name, name + std::strlen(name), number);
-    const bool ours = parsed.ec == std::errc() && *parsed.ptr == 0 && IsMonitorDescriptor(number);
+    const bool numeric = parsed.ec == std::errc() && *parsed.ptr == 0;
+    const bool ours = numeric && (tasks ? number != getpid() && !process.IsGuestTid(number) : IsMonitorDescriptor(number));
     if (!ours) kept.append(entries, at, size);
     at += size;
   }

@@ -18,7 +18,8 @@ OwnProcFile ClassifyProcPath(const std::string& path);
 // A descriptor of a snapshot of the program's memory map in the format of /proc/PID/maps, or -errno.
 int OpenMaps(Process& process, bool close_on_exec);
 
-// Drops the monitor's descriptors from what getdents64 returned for `fd`. Returns the new number of bytes.
-long FilterDescriptorList(int fd, std::uint64_t buffer, long bytes);
+// Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a list of them.
+// Returns the new number of bytes.
+long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes);
 
 }  // namespace trapline

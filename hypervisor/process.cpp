@@ -17,17 +17,20 @@
 #include <csignal>
 #include <cstring>
 #include <semaphore>
+#include <thread>
 
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
 extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument,
-                                          std::uint64_t pidfd);
+                                          std::uint64_t pidfd, std::uint32_t* clear_tid);
 
 namespace trapline {
 namespace {
 
 constexpr std::uint64_t kCloneClearSignalHandlers = 0x100000000ull;  // CLONE_CLEAR_SIGHAND
+// Flags the monitor acts on itself; the rest is the kernel's.
+constexpr std::uint64_t kTidFlags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
 constexpr int kMonitorFailure = 125;
 constexpr std::size_t kHostStackSize = 256 * 1024;
 
@@ -78,16 +81,6 @@ std::string DescriptorPath(int fd) {
   }
   const int kept = dup(fd);
   return kept >= 0 ? fmt::format("/proc/self/fd/{}", kept) : link;
-}
-
-// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is when execve gives
-// ETXTBSY.
-bool IsOpenForWriting(int fd) {
-  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-    fcntl(fd, F_SETLEASE, F_UNLCK);
-    return false;
-  }
-  return errno == EAGAIN;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -235,7 +228,12 @@ void Process::EndOfThread(GuestThread& thread) {
 }
 
 void Process::ExitGroup(GuestThread& thread, int status) {
-  if (!thread.is_vfork_child) PrintStatistics();
+  if (!thread.is_vfork_child) {
+    PrintStatistics();
+  } else if (thread.clear_child_tid != 0) {
+    const std::uint32_t zero = 0;
+    if (WriteGuest(thread.clear_child_tid, zero)) syscall(SYS_futex, thread.clear_child_tid, FUTEX_WAKE, 1, 0, 0, 0);
+  }
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }
@@ -253,6 +251,13 @@ void Process::Warn(const std::string& message) {
   if (std::find(warnings_.begin(), warnings_.end(), message) != warnings_.end()) return;
   warnings_.push_back(message);
   WriteError(fmt::format("trapline: {}\n", message));
+}
+
+bool Process::IsGuestTid(pid_t tid) {
+  const std::lock_guard lock(threads_mutex_);
+  return std::any_of(live_threads_.begin(), live_threads_.end(), [tid](const auto& entry) {
+    return static_cast<pid_t>(entry.second->carrier().thread_page().tid) == tid;
+  });
 }
 
 std::string Process::executable_link() const { return fmt::format("/proc/self/fd/{}", program_file_.get()); }
@@ -273,9 +278,7 @@ long Process::Clone(GuestThread& parent, const CloneArguments& arguments) {
   }
   if ((flags & CLONE_SIGHAND) != 0 && (flags & CLONE_VM) == 0) return -EINVAL;
   if ((flags & CLONE_VM) == 0) return CloneProcess(parent, arguments);
-  if ((flags & CLONE_VFORK) != 0) return CloneSharingMemory(parent, arguments);
-  Warn("a clone(2) that shares memory with a process that is not a thread is not supported: the program gets ENOSYS");
-  return -ENOSYS;
+  return CloneSharingMemory(parent, arguments);
 }
 
 struct Process::ThreadStart {
@@ -358,9 +361,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   if (parent.signal_pending()) return kRestart;
   parent.Detach();
   const kvm_sregs special = parent.carrier().vcpu().special_registers();
-  const std::uint64_t tid_flags =
-      CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
-  const std::uint64_t other_flags = arguments.flags & ~tid_flags;
+  const std::uint64_t other_flags = arguments.flags & ~kTidFlags;
 
   // Nothing of the monitor may be half changed in the child, which has only this thread.
   threads_mutex_.lock();
@@ -418,67 +419,102 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   return child;
 }
 
-// vfork and posix_spawn: a process of its own on this very memory, and so on this very virtual machine, while the
-// parent thread waits. The child runs the monitor's code with the parent thread's identity in the C library (its
-// thread-local storage), which is safe because the parent thread is stopped.
-void Process::VforkMain(void* argument) {
-  auto& start = *static_cast<ThreadStart*>(argument);
-  GuestThread& thread = *start.thread;
+// vfork, posix_spawn, and clone with CLONE_VM alone: a process of its own on this very memory, and so on this very
+// virtual machine. The child runs the monitor's code with the thread-local storage of the host thread that cloned it,
+// which is safe because that one does nothing until the child has ended or runs another program: it is the parent
+// thread itself for vfork, which natively waits too, else a host thread made for this.
+struct Process::MemorySharingChild {
+  Process* process;
+  Carrier* carrier;
+  SignalActions actions;
+  std::unique_ptr<GuestThread> thread;
+  CloneArguments arguments;
+  std::uint64_t fs_base, gs_base;
+  void* stack;
+  // Without CLONE_VFORK: the kernel clears `running` when the child gives up the memory.
+  std::uint32_t running = 1;
+  long pid = 0;
+  std::binary_semaphore started{0};
+};
+
+void Process::MemorySharingChildMain(void* argument) {
+  auto& child = *static_cast<MemorySharingChild*>(argument);
+  GuestThread& thread = *child.thread;
   const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
-  if ((start.arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(start.arguments.child_tid, tid);
-  thread.SetFsBase(start.fs_base);
-  thread.SetGsBase(start.gs_base);
+  if ((child.arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(child.arguments.child_tid, tid);
+  thread.SetFsBase(child.fs_base);
+  thread.SetGsBase(child.gs_base);
   thread.Run();
-  syscall(SYS_exit_group, thread.exit_status());
-  __builtin_unreachable();
+  child.process->ExitGroup(thread, thread.exit_status());
+}
+
+void Process::RunMemorySharingChild(MemorySharingChild& child) {
+  const std::uint64_t flags = child.arguments.flags & ~kTidFlags & 0xffffffffull;
+  const bool vfork = (flags & CLONE_VFORK) != 0;
+  GuestThread* const self = GuestThread::Current();
+  child.pid = trapline_clone_with_stack(flags | (vfork ? 0 : CLONE_CHILD_CLEARTID) | child.arguments.exit_signal,
+                                        static_cast<char*>(child.stack) + kHostStackSize, &MemorySharingChildMain,
+                                        &child, child.arguments.pidfd, &child.running);
+  const bool failed = child.pid < 0;
+  if (!vfork) {
+    child.started.release();
+    while (!failed && __atomic_load_n(&child.running, __ATOMIC_ACQUIRE) != 0) {
+      syscall(SYS_futex, &child.running, FUTEX_WAIT, 1, nullptr, 0, 0);
+    }
+  }
+  GuestThread::SetCurrent(self);
+  munmap(child.stack, kHostStackSize);
+  machine_.Release(*child.carrier);
 }
 
 long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& arguments) {
   SetHostMask(kAllSignals);
   if (parent.signal_pending()) return kRestart;
-  Carrier* carrier = nullptr;
+  const auto child = std::make_shared<MemorySharingChild>();
+  child->process = this;
+  child->arguments = arguments;
+  child->stack = mmap(nullptr, kHostStackSize, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (child->stack == MAP_FAILED) {
+    SetHostMask(parent.mask());
+    return -ENOMEM;
+  }
   try {
-    carrier = &machine_.Acquire();
+    child->carrier = &machine_.Acquire();
   } catch (const std::exception& error) {
-    Warn(fmt::format("no vCPU for a vfork child, the program gets EAGAIN: {}", error.what()));
+    Warn(fmt::format("no vCPU for a child process, the program gets EAGAIN: {}", error.what()));
+    munmap(child->stack, kHostStackSize);
     SetHostMask(parent.mask());
     return -EAGAIN;
   }
   parent.Detach();
-  SignalActions actions;
-  actions.CopyFrom(parent.signal_actions());
-  GuestThread child(*this, actions, *carrier, parent.logical_number());
+  child->actions.CopyFrom(parent.signal_actions());
+  child->fs_base = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base();
+  child->gs_base = parent.gs_base();
+  child->thread = std::make_unique<GuestThread>(*this, child->actions, *child->carrier, parent.logical_number());
+  GuestThread& thread = *child->thread;
   kvm_regs context = parent.context();
   context.rax = 0;
   if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
-  child.StartDetached(context);
-  child.set_mask(parent.mask());
-  child.is_vfork_child = true;
-  child.alternate_stack = parent.alternate_stack;
-  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
-  ThreadStart start{this,
-                    &child,
-                    arguments,
-                    (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base(),
-                    parent.gs_base()};
+  thread.StartDetached(context);
+  thread.set_mask(parent.mask());
+  thread.is_vfork_child = true;
+  thread.alternate_stack = parent.alternate_stack;
+  if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread.clear_child_tid = arguments.child_tid;
+  std::memcpy(child->carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
 
-  void* stack = mmap(nullptr, kHostStackSize, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) {
-    machine_.Release(*carrier);
-    SetHostMask(parent.mask());
-    return -ENOMEM;
+  long pid = 0;
+  if ((arguments.flags & CLONE_VFORK) != 0) {
+    RunMemorySharingChild(*child);
+    pid = child->pid;
+  } else {
+    std::thread([this, child] { RunMemorySharingChild(*child); }).detach();
+    child->started.acquire();
+    pid = child->pid;
   }
-  const std::uint64_t tid_flags =
-      CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
-  const long pid = trapline_clone_with_stack((arguments.flags & ~tid_flags & 0xffffffffull) | arguments.exit_signal,
-                                             static_cast<char*>(stack) + kHostStackSize, &Process::VforkMain, &start,
-                                             arguments.pidfd);
-  // Here the child has ended or runs another program.
-  GuestThread::SetCurrent(&parent);
-  munmap(stack, kHostStackSize);
-  machine_.Release(*carrier);
-  if (pid > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) WriteGuest(arguments.parent_tid, static_cast<pid_t>(pid));
+  if (pid > 0 && (arguments.flags & CLONE_PARENT_SETTID) != 0) {
+    WriteGuest(arguments.parent_tid, static_cast<pid_t>(pid));
+  }
   SetHostMask(parent.mask());
   return pid;
 }
@@ -512,7 +548,6 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     if (!executable.error().lost_image) return -executable.error().error_number;
     native = true;
   } else {
-    if (executable->file.valid() && IsOpenForWriting(executable->file.get())) return -ETXTBSY;
     native = native || executable->native_only;
   }
   SetHostMask(kAllSignals);

@@ -58,6 +58,9 @@ class Process {
                std::uint64_t envp, int flags);
   [[noreturn]] void ExitGroup(GuestThread& thread, int status);
 
+  // Whether `tid` is one of the program's threads; KVM and the monitor may have others in the process.
+  bool IsGuestTid(pid_t tid);
+
   // --- ends
   // To be called when the process is about to die of a signal it caused: statistics are printed now or never.
   void BeforeDeath(int signal);
@@ -91,7 +94,9 @@ class Process {
   long CloneProcess(GuestThread& parent, const CloneArguments& arguments);
   long CloneSharingMemory(GuestThread& parent, const CloneArguments& arguments);
   static void* ThreadMain(void* start);
-  static void VforkMain(void* start);
+  struct MemorySharingChild;
+  static void MemorySharingChildMain(void* child);
+  void RunMemorySharingChild(MemorySharingChild& child);
   void RunThread(GuestThread& thread);
   void EndOfThread(GuestThread& thread);
   void HandleRobustList(GuestThread& thread);

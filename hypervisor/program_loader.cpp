@@ -53,6 +53,16 @@ constexpr std::uint64_t kBreakRandomPages = 0x02000000 / kPageSize;
 constexpr std::uint64_t kMaximumStack = 1ull << 30;
 constexpr std::uint64_t kUnlimitedStack = 256ull << 20;
 
+// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is when execve gives
+// ETXTBSY.
+bool IsOpenForWriting(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+  }
+  return errno == EAGAIN;
+}
+
 struct MappedImage {
   std::uint64_t bias = 0;
   std::uint64_t entry = 0;
@@ -231,6 +241,9 @@ Expected<Executable, LoadError> OpenExecutable(const std::string& path, std::vec
       result.native_only = true;
       result.arguments = std::move(arguments);
       return result;
+    }
+    if (IsOpenForWriting(result.file.get())) {
+      return Unexpected{Failure(result.image_path, ETXTBSY, "it is open for writing")};
     }
     char start[kScriptHeaderBytes] = {};
     const ssize_t size = pread(result.file.get(), start, sizeof start, 0);

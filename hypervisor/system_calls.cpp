@@ -241,7 +241,7 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
 
 long GetDents(GuestThread& thread, Arguments a) {
   const long result = thread.Interruptible(SYS_getdents64, a);
-  return result > 0 ? FilterDescriptorList(static_cast<int>(a[0]), a[1], result) : result;
+  return result > 0 ? FilterOwnDirectory(thread.process(), static_cast<int>(a[0]), a[1], result) : result;
 }
 
 // The whole of the monitor must not be locked, only what is the program's.
