@@ -1,0 +1,167 @@
+// The common front of all detectors: takes events one by one or in batches, drops what does not
+// count, and hands the rest to the concrete detector without virtual calls.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "detector/detector.h"
+#include "detector/race_log.h"
+#include "detector/tracking.h"
+
+namespace trapline {
+
+inline Access MakeAccess(const Event& event, std::uint64_t index) {
+  return {.index = index,
+          .address = event.address,
+          .size = event.size,
+          .ip = event.ip,
+          .stack = event.stack,
+          .thread = event.thread,
+          .kind = event.kind};
+}
+
+// Accesses longer than this are checked piece by piece, and a report shows the piece. (A memcpy of
+// a gigabyte is one event; a race within it concerns a few bytes.)
+inline constexpr std::uint64_t kMaxPiece = 32768;
+
+// The bytes from here on belong to no program (an access there cannot succeed) and are ignored,
+// which keeps address + size from wrapping around.
+inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
+
+// Derived provides
+//   void OnPlain(const Event&, std::uint64_t index)      kRead, kWrite; 0 < size <= kMaxPiece
+//   void OnAtomic(const Event&, std::uint64_t index, bool access_counts, bool
+//   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
+//   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
+//   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
+// and may hide OnSampling.
+template <class Derived>
+class DetectorBase : public Detector {
+ public:
+  explicit DetectorBase(const DetectorOptions& options, const RuntimeInterface& interface = {})
+      : race_log_(options.all_races), interface_(interface), tracking_(interface) {}
+
+  void OnEvent(const Event& event, std::uint64_t index) final { Dispatch(event, index); }
+
+  void OnEvents(std::span<const Event> events, std::uint64_t first_index) final {
+    for (const Event& event : events) Dispatch(event, first_index++);
+  }
+
+  std::span<const Race> races() const final { return race_log_.races(); }
+  std::uint64_t race_count() const final { return race_log_.count(); }
+
+ protected:
+  void OnSampling(bool /*begins*/) {}
+
+  RaceLog race_log_;
+
+ private:
+  Derived& derived() { return static_cast<Derived&>(*this); }
+
+  [[gnu::always_inline]] void Dispatch(const Event& event, std::uint64_t index) {
+    if (IsPlainAccess(event.kind) && !tracking_.active() && event.size - 1 < kMaxPiece &&
+        event.address < kTopOfMemory - kMaxPiece) [[likely]] {
+      derived().OnPlain(event, index);
+    } else {
+      DispatchOther(event, index);
+    }
+  }
+
+  [[gnu::noinline]] void DispatchOther(Event event, std::uint64_t index) {
+    switch (event.kind) {
+      case EventKind::kRead:
+      case EventKind::kWrite:
+        if (!tracking_.CountsAccesses(event.thread)) return;
+        event.thread = tracking_.NameOf(event.thread);
+        ForEachPiece(event, [&](const Event& piece) { derived().OnPlain(piece, index); });
+        break;
+      case EventKind::kAtomicRead:
+      case EventKind::kAtomicWrite:
+      case EventKind::kAtomicRmw: {
+        const bool synchronises = tracking_.CountsSynchronisation(event.thread);
+        bool accesses = tracking_.CountsAccesses(event.thread);
+        event.thread = tracking_.NameOf(event.thread);
+        event.size = Clamp(event.address, std::min(event.size, kMaxPiece));
+        if (event.size == 0) return;
+        if (accesses) {
+          accesses = false;
+          tracking_.ForEachTracked(event.address, event.size,
+                                   [&](std::uint64_t, std::uint64_t) { accesses = true; });
+        }
+        if (accesses || synchronises) derived().OnAtomic(event, index, accesses, synchronises);
+        break;
+      }
+      case EventKind::kAcquire:
+      case EventKind::kRelease:
+      case EventKind::kAcquireShared:
+      case EventKind::kReleaseShared:
+      case EventKind::kHappensBefore:
+      case EventKind::kHappensAfter:
+      case EventKind::kBarrierEnter:
+      case EventKind::kBarrierLeave:
+        if (!tracking_.CountsSynchronisation(event.thread)) return;
+        [[fallthrough]];
+      case EventKind::kFork:
+      case EventKind::kJoin:
+      case EventKind::kThreadEnd:
+        event.thread = tracking_.NameOf(event.thread);
+        event.other = tracking_.NameOf(event.other);
+        derived().OnSynchronise(event, index);
+        break;
+      case EventKind::kClearHistory:
+        event.size = Clamp(event.address, event.size);
+        if (interface_.clear_history && event.size > 0)
+          derived().OnClear(event.address, event.size);
+        break;
+      case EventKind::kCopyHistory:
+        event.size = Clamp(event.address, Clamp(event.aux, event.size));
+        if (interface_.copy_history && event.size > 0) {
+          derived().OnCopy(event.address, event.aux, event.size);
+        }
+        break;
+      case EventKind::kTrack:
+      case EventKind::kUntrack:
+        event.size = Clamp(event.address, event.size);
+        tracking_.Apply(event);
+        break;
+      case EventKind::kIdentity:
+      case EventKind::kTrackThread:
+      case EventKind::kUntrackThread:
+        tracking_.Apply(event);
+        break;
+      case EventKind::kSamplingBegin:
+      case EventKind::kSamplingEnd:
+        derived().OnSampling(event.kind == EventKind::kSamplingBegin);
+        break;
+      case EventKind::kMissingBegin:
+      case EventKind::kMissingEnd:
+        break;  // only the predictive engines know what to do with missing code
+    }
+  }
+
+  // The part of [address, address+size) below kTopOfMemory, in bytes.
+  static std::uint64_t Clamp(std::uint64_t address, std::uint64_t size) {
+    return address >= kTopOfMemory ? 0 : std::min(size, kTopOfMemory - address);
+  }
+
+  template <class Visit>
+  void ForEachPiece(Event event, Visit&& visit) {
+    tracking_.ForEachTracked(event.address, Clamp(event.address, event.size),
+                             [&](std::uint64_t address, std::uint64_t size) {
+                               while (size > 0) {
+                                 event.address = address;
+                                 event.size = std::min(size, kMaxPiece - address % kMaxPiece);
+                                 visit(event);
+                                 address += event.size;
+                                 size -= event.size;
+                               }
+                             });
+  }
+
+  RuntimeInterface interface_;
+  Tracking tracking_;
+};
+
+}  // namespace trapline

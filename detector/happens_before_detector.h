@@ -1,0 +1,124 @@
+// What the detectors over vector clocks have in common: thread and lock clocks, and atomic
+// accesses.
+#pragma once
+
+#include <cstdint>
+
+#include "detector/access_history.h"
+#include "detector/detector_base.h"
+#include "detector/shadow_memory.h"
+#include "detector/synchronisation.h"
+
+namespace trapline {
+
+// Atomic accesses of some bytes, and the clock that their release operations published.
+template <class ObjectClock>
+struct AtomicCell {
+  ObjectClock released;
+  AccessHistory reads;
+  AccessHistory writes;
+};
+
+// Derived provides what DetectorBase asks for but OnAtomic and OnSynchronise, and
+//   void CheckAgainstPlain(const Event& atomic, std::uint64_t index)
+//     reports the races of an atomic access with earlier plain accesses;
+// it calls CheckAgainstAtomics for its plain accesses. It may hide RecordsAtomics, LocksetOf and
+// Unprotected.
+//
+// Atomic accesses never race with one another. They synchronise by their memory order: a store with
+// release order starts a release sequence, a read-modify-write continues it, and a load with
+// acquire order joins what the bytes it reads were published with. A relaxed store publishes
+// nothing and (unlike in C++20, 6.9.2.2) does not end an earlier sequence, since a fence that would
+// restore the order is not seen.
+template <class Derived, class Clocks = PlainClocks>
+class HappensBeforeDetector : public DetectorBase<Derived> {
+ public:
+  explicit HappensBeforeDetector(const DetectorOptions& options,
+                                 const RuntimeInterface& interface = {},
+                                 LockEdges lock_edges = LockEdges::kOrder)
+      : DetectorBase<Derived>(options, interface), synchronisation_(lock_edges) {}
+
+  void OnSynchronise(const Event& event, std::uint64_t /*index*/) { synchronisation_.Apply(event); }
+
+  void OnAtomic(const Event& event, std::uint64_t index, bool access_counts,
+                bool synchronisation_counts) {
+    // The synchronising store happens before the load that reads from it: join first, then check.
+    if (synchronisation_counts) AtomicAcquire(event);
+    if (access_counts) {
+      derived().CheckAgainstPlain(event, index);
+      RecordAtomic(event, index);
+    }
+    if (synchronisation_counts) AtomicRelease(event);
+  }
+
+  // Reports the races of a plain access with earlier atomic ones.
+  void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
+    if (atomics_.empty()) return;
+    const VectorClock& clock = synchronisation_.ClockOf(event.thread);
+    atomics_.ForEachExisting(
+        event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
+          const auto check = [&](const AccessHistory& history) {
+            for (const TimedAccess& prior : history) {
+              if (!clock.Covers(prior.epoch) && derived().Unprotected(prior, event)) {
+                this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
+              }
+            }
+          };
+          check(cell.writes);
+          if (event.kind == EventKind::kWrite) check(cell.reads);
+        });
+  }
+
+ protected:
+  using Atomics = AtomicCell<typename Clocks::ObjectClock>;
+
+  // Whether atomic accesses are remembered now; if not, those of the same thread are forgotten.
+  bool RecordsAtomics() const { return true; }
+  // The lockset to remember with an atomic access, and whether it leaves `event` unprotected from
+  // `prior`.
+  LocksetId LocksetOf(const Event& /*event*/) { return kEmptyLockset; }
+  bool Unprotected(const TimedAccess& /*prior*/, const Event& /*event*/) { return true; }
+
+  // The two sides of an atomic access as synchronisation, as far as its kind and order have them.
+  void AtomicAcquire(const Event& event) {
+    if (event.kind == EventKind::kAtomicWrite || !Acquires(event.order)) return;
+    atomics_.ForEachExisting(event.address, event.size,
+                             [&](Atomics& cell, std::uint64_t, std::uint64_t) {
+                               synchronisation_.AtomicAcquire(event.thread, cell.released);
+                             });
+  }
+  void AtomicRelease(const Event& event) {
+    if (event.kind == EventKind::kAtomicRead || !Releases(event.order)) return;
+    const bool continues_sequence = event.kind == EventKind::kAtomicRmw;
+    atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
+      synchronisation_.AtomicRelease(event.thread, cell.released, continues_sequence);
+    });
+    synchronisation_.Increment(event.thread);
+  }
+
+  void RecordAtomic(const Event& event, std::uint64_t index) {
+    const TimedAccess entry{synchronisation_.EpochOf(event.thread), derived().LocksetOf(event),
+                            MakeAccess(event, index)};
+    atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
+      AccessHistory& history = IsWrite(event.kind) ? cell.writes : cell.reads;
+      if (derived().RecordsAtomics()) {
+        history.Put(entry);
+      } else {
+        history.Remove(event.thread);
+      }
+    });
+  }
+
+  void ClearAtomics(std::uint64_t address, std::uint64_t size) { atomics_.Clear(address, size); }
+  void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    if (!atomics_.empty()) atomics_.Copy(destination, source, size);
+  }
+
+  Synchronisation<Clocks> synchronisation_;
+  ShadowMemory<Atomics> atomics_;
+
+ private:
+  Derived& derived() { return static_cast<Derived&>(*this); }
+};
+
+}  // namespace trapline

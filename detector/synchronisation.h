@@ -1,0 +1,237 @@
+// The happens-before bookkeeping that all vector-clock detectors share: a clock for each thread,
+// lock, barrier and key, updated as FastTrack's Figure 4 says (and extended to reader-writer locks,
+// barriers, signal/wait keys and C++ atomics).
+//
+// How clocks are copied, joined and incremented is a policy (`Clocks`), because PACER redefines
+// just these three operations.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "detector/barrier_rounds.h"
+#include "detector/event.h"
+#include "detector/vector_clock.h"
+
+namespace trapline {
+
+// The clock operations of GENERIC, DJIT+ and FastTrack.
+struct PlainClocks {
+  struct ThreadClock {
+    VectorClock clock;
+    ThreadId thread = 0;
+  };
+  using ObjectClock = VectorClock;
+
+  static const VectorClock& ClockOf(const ThreadClock& thread) { return thread.clock; }
+
+  // The first state of a thread: C_t = inc_t(⊥).
+  static void Start(ThreadClock& clock, ThreadId thread) {
+    clock.thread = thread;
+    clock.clock.Set(thread, 1);
+  }
+  // C_o := C_t
+  static void Copy(ObjectClock& object, ThreadClock& thread) { object = thread.clock; }
+  // C_t := inc_t(C_t)
+  static void Increment(ThreadClock& thread) { thread.clock.Increment(thread.thread); }
+  // C_t := C_t ⊔ C_o
+  static void Join(ThreadClock& thread, const ObjectClock& object) { thread.clock.Join(object); }
+  static void Join(ThreadClock& thread, const ThreadClock& other) {
+    thread.clock.Join(other.clock);
+  }
+  // C_o := C_o ⊔ C_t
+  static void JoinInto(ObjectClock& object, ThreadClock& thread) { object.Join(thread.clock); }
+  // The clock is never asked for again.
+  static void Release(ThreadClock& thread) { thread.clock.Release(); }
+};
+
+// Which synchronisation orders threads.
+enum class LockEdges : std::uint8_t {
+  kOrder,   // the full happens-before relation
+  kIgnore,  // without lock edges; a release still increments the clock (AccuLock, section III-A)
+};
+
+// Not thread-safe.
+template <class Clocks = PlainClocks>
+class Synchronisation {
+ public:
+  using ObjectClock = typename Clocks::ObjectClock;
+
+  explicit Synchronisation(LockEdges lock_edges = LockEdges::kOrder) : lock_edges_(lock_edges) {}
+
+  Clocks& clocks() { return clocks_; }
+  const Clocks& clocks() const { return clocks_; }
+
+  // C_t. Valid until the next event of a thread not seen before.
+  const VectorClock& ClockOf(ThreadId thread) { return clocks_.ClockOf(StateOf(thread).clock); }
+
+  // E_t, the current epoch of `thread`.
+  Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
+
+  // Applies any synchronisation event but atomics.
+  void Apply(const Event& event) {
+    ThreadState& t = StateOf(event.thread);
+    switch (event.kind) {
+      case EventKind::kAcquire: {  // [FT ACQUIRE]
+        if (lock_edges_ == LockEdges::kIgnore) break;
+        Lock& lock = locks_[event.address];
+        Join(t, lock.released);
+        Join(t, lock.released_shared);
+        lock.holder = event.thread;
+        lock.held = true;
+        break;
+      }
+      case EventKind::kRelease: {  // [FT RELEASE]
+        if (lock_edges_ == LockEdges::kOrder) {
+          Lock& lock = locks_[event.address];
+          if (lock.held && lock.holder == event.thread) {
+            Copy(lock.released, t);
+            lock.released_shared.Clear();
+          } else {  // released by another thread than the one that took it
+            JoinInto(lock.released, t);
+          }
+          lock.held = false;
+        }
+        Increment(t);
+        break;
+      }
+      case EventKind::kAcquireShared:
+        if (lock_edges_ == LockEdges::kOrder) Join(t, locks_[event.address].released);
+        break;
+      case EventKind::kReleaseShared:
+        if (lock_edges_ == LockEdges::kOrder) JoinInto(locks_[event.address].released_shared, t);
+        Increment(t);
+        break;
+      case EventKind::kHappensBefore:
+        JoinInto(keys_[event.address], t);
+        Increment(t);
+        break;
+      case EventKind::kHappensAfter:
+        if (const auto found = keys_.find(event.address); found != keys_.end()) {
+          Join(t, found->second);
+        }
+        break;
+      case EventKind::kFork: {  // [FT FORK]
+        ThreadState& u = StateOf(event.other);
+        ThreadState& parent = StateOf(event.thread);  // StateOf may have moved `t`
+        if (&u == &parent) break;
+        clocks_.Join(u.clock, parent.clock);
+        ++operations_;
+        Increment(parent);
+        break;
+      }
+      case EventKind::kJoin: {  // [FT JOIN]
+        ThreadState& u = StateOf(event.other);
+        ThreadState& joiner = StateOf(event.thread);
+        if (&u == &joiner) break;
+        clocks_.Join(joiner.clock, u.clock);
+        ++operations_;
+        Increment(u);
+        if (u.ended) clocks_.Release(u.clock);
+        break;
+      }
+      case EventKind::kThreadEnd:
+        t.ended = true;
+        break;
+      case EventKind::kBarrierEnter: {
+        const std::uint64_t round = rounds_.Enter(event.address, event.thread);
+        JoinInto(barriers_[event.address][round], t);
+        Increment(t);
+        break;
+      }
+      case EventKind::kBarrierLeave: {
+        std::uint64_t round = 0;
+        if (!rounds_.Leave(event.address, event.thread, &round)) break;
+        auto& clocks = barriers_[event.address];
+        Join(t, clocks[round]);
+        if (!rounds_.IsInUse(event.address, round)) clocks.erase(round);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  // The acquire side of an atomic that reads from what `released` was published with.
+  void AtomicAcquire(ThreadId thread, const ObjectClock& released) {
+    Join(StateOf(thread), released);
+  }
+
+  // The release side: a plain store starts a new release sequence, a read-modify-write continues
+  // the old.
+  void AtomicRelease(ThreadId thread, ObjectClock& released, bool continues_sequence) {
+    ThreadState& t = StateOf(thread);
+    if (continues_sequence) {
+      JoinInto(released, t);
+    } else {
+      Copy(released, t);
+    }
+  }
+
+  // Starts a new epoch of `thread`.
+  void Increment(ThreadId thread) { Increment(StateOf(thread)); }
+
+  // Starts a new epoch of every thread.
+  void IncrementAll() {
+    for (ThreadState& t : threads_) {
+      if (!t.epoch.empty()) Increment(t);
+    }
+  }
+
+  // O(n) operations on vector clocks so far.
+  std::uint64_t operations() const { return operations_; }
+
+ private:
+  struct ThreadState {
+    typename Clocks::ThreadClock clock;
+    Epoch epoch;  // of the clock's own component; empty = thread not seen yet
+    bool ended = false;
+  };
+  struct Lock {
+    ObjectClock released;         // L_m, by who held it exclusively
+    ObjectClock released_shared;  // by readers, since then
+    ThreadId holder = 0;
+    bool held = false;
+  };
+
+  ThreadState& StateOf(ThreadId thread) {
+    if (thread < threads_.size() && !threads_[thread].epoch.empty()) [[likely]] {
+      return threads_[thread];
+    }
+    if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
+    ThreadState& state = threads_[thread];
+    clocks_.Start(state.clock, thread);
+    state.epoch = Epoch(thread, clocks_.ClockOf(state.clock)[thread]);
+    return state;
+  }
+
+  void Increment(ThreadState& t) {
+    clocks_.Increment(t.clock);
+    const ThreadId thread = t.epoch.thread();
+    t.epoch = Epoch(thread, clocks_.ClockOf(t.clock)[thread]);
+  }
+  void Join(ThreadState& t, const ObjectClock& object) {
+    ++operations_;
+    clocks_.Join(t.clock, object);
+  }
+  void Copy(ObjectClock& object, ThreadState& t) {
+    ++operations_;
+    clocks_.Copy(object, t.clock);
+  }
+  void JoinInto(ObjectClock& object, ThreadState& t) {
+    ++operations_;
+    clocks_.JoinInto(object, t.clock);
+  }
+
+  Clocks clocks_;
+  LockEdges lock_edges_;
+  std::vector<ThreadState> threads_;
+  std::unordered_map<std::uint64_t, Lock> locks_;
+  std::unordered_map<std::uint64_t, ObjectClock> keys_;
+  std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, ObjectClock>> barriers_;
+  BarrierRounds rounds_;
+  std::uint64_t operations_ = 0;
+};
+
+}  // namespace trapline
