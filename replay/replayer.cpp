@@ -55,6 +55,8 @@ class Lane {
     if (!shares_heap_) memory_bytes_ = static_cast<std::int64_t>(HeapBytes() - heap_);
   }
 
+  bool ambiguous() const { return split_ != nullptr && split_->ambiguous(); }
+
   DetectorResult Result() const {
     DetectorResult result;
     result.name = name_;
@@ -231,6 +233,11 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
     const std::span<const Event> batch(events.data(), count);
     for (const Event& event : batch) ++kinds[static_cast<std::size_t>(event.kind)];
     for (const auto& lane : lanes) lane->OnEvents(batch, first);
+    if (std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane->ambiguous(); })) {
+      ReplayOptions unsplit = options;
+      unsplit.shards = 1;
+      return Replay(index, unsplit, result);
+    }
     if (options.progress && first >= progress_at) {
       options.progress(first);
       progress_at = first + kProgressEvents;

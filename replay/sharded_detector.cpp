@@ -88,6 +88,7 @@ void ShardedDetector::OnEvents(std::span<const Event> events, std::uint64_t firs
                           Indexed& indexed = shards_[shard].events.emplace_back(Indexed{event, index});
                           indexed.event.address = address;
                           indexed.event.size = size;
+                          if (event.ip == 0 && size != event.size) ambiguous_ = true;
                         });
     } else {
       if (event.kind == EventKind::kCopyHistory) {

@@ -77,6 +77,10 @@ class ShardedDetector {
   void OnEvents(std::span<const Event> events, std::uint64_t first_index);
   void Finish();
 
+  // True once an access of unknown instruction had to be split. Races between such accesses are told
+  // apart by where they begin, which then depends on the split: the result is not to be used.
+  bool ambiguous() const { return ambiguous_; }
+
   const std::vector<std::unique_ptr<Detector>>& detectors() const { return detectors_; }
   // Processor time of all shards, in nanoseconds, so far.
   std::uint64_t cpu_ns() const;
@@ -96,6 +100,7 @@ class ShardedDetector {
   std::vector<std::unique_ptr<Detector>> detectors_;
   ShardMap map_;
   std::vector<Shard> shards_;
+  bool ambiguous_ = false;
   bool stop_ = false;
   std::barrier<> begin_;  // the shards' events are ready, or stop_ is set
   std::barrier<> end_;    // the shards are done with them

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct SyntheticOptions {
   std::uint64_t events = 100'000;       // about as many
   double burst = 20;                    // mean number of events before another thread's turn
   std::uint32_t loops = 200;            // distinct pieces of code
-  std::uint64_t array_bytes = 1 << 20;  // of each thread's share of the arrays
+  std::uint64_t array_bytes = 128 << 10;  // of a thread's share of an array; there are 8
   std::uint64_t table_bytes = 1 << 20;  // of read-only tables that are accessed at random
   double critical = 0.1;                // share of loop rounds that are critical sections
   std::uint32_t racy_loops = 3;         // loops that write shared memory without a lock
@@ -66,6 +67,9 @@ class SyntheticProgram {
   static constexpr std::uint64_t kTables = 0x600000000000;
   static constexpr std::uint64_t kShared = 0x500000000000;
 
+  static constexpr std::uint64_t kElementBytes[] = {1, 4, 4, 4, 8, 8, 8, 16};
+  static constexpr std::uint64_t kArraysPerThread = std::size(kElementBytes);
+
   enum class Pattern { kStride, kTable, kScalar };
   struct Site {
     EventKind kind;
@@ -102,8 +106,10 @@ class SyntheticProgram {
       site.pattern = pick < 5 ? Pattern::kStride : pick < 7 ? Pattern::kTable : Pattern::kScalar;
       site.kind = site.pattern != Pattern::kTable && Random(3) == 0 ? EventKind::kWrite
                                                                     : EventKind::kRead;
-      site.size = std::uint64_t{1} << Random(4);
-      site.offset = Random(64) * 8;
+      // An array's elements have one size; scalars and table entries have 8 bytes.
+      site.offset = Random(kArraysPerThread);
+      site.size = site.pattern == Pattern::kStride ? kElementBytes[site.offset] : 8;
+      if (site.pattern != Pattern::kStride) site.offset = Random(64) * 8;
       loop.sites.push_back(site);
     }
     return loop;
@@ -134,7 +140,7 @@ class SyntheticProgram {
       Push(EventKind::kAcquire, thread_, lock, 0, loop.ip);
       for (std::size_t i = 0; i < loop.sites.size(); ++i) {
         const Site& site = loop.sites[i];
-        Push(site.kind, thread_, lock + 0x100000 + site.offset % 64, site.size, loop.ip + 8 + 5 * i);
+        Push(site.kind, thread_, lock + 0x100000 + site.offset % 8 * 8, 8, loop.ip + 8 + 5 * i);
       }
       Push(EventKind::kRelease, thread_, lock, 0, loop.ip + 4);
       thread.rounds -= std::min<std::uint64_t>(thread.rounds, 20);
@@ -145,7 +151,7 @@ class SyntheticProgram {
     std::uint64_t address = 0;
     switch (site.pattern) {
       case Pattern::kStride:
-        address = kArrays + thread_ * 0x100000000 + site.offset * 4096 +
+        address = kArrays + thread_ * 0x100000000 + site.offset * 0x10000000 +
                   (thread.position * site.size) % options_.array_bytes;
         break;
       case Pattern::kTable:
