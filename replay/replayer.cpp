@@ -20,6 +20,7 @@ namespace {
 // Enough to make calls and measurements cheap, and little enough to stay in the second-level cache.
 constexpr std::size_t kBatch = 2048;
 constexpr std::size_t kLongBatch = 16384;  // where a batch costs barriers or measurements
+constexpr std::uint64_t kMaxAccessBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kProgressEvents = 1 << 20;
 
 std::uint64_t HeapBytes() {
@@ -40,10 +41,18 @@ class Lane {
     }
   }
 
-  void OnEvents(std::span<const Event> events, std::uint64_t first_index) {
+  // `crossing`: positions in `events` of the accesses that cross a multiple of ShardMap::kGranule.
+  void OnEvents(std::span<const Event> events, std::uint64_t first_index,
+                const std::vector<std::size_t>& crossing) {
     Measured([&] {
-      if (whole_ != nullptr) return whole_->OnEvents(events, first_index);
-      split_->OnEvents(events, first_index);
+      if (split_ != nullptr) return split_->OnEvents(events, first_index);
+      std::size_t done = 0;
+      for (const std::size_t at : crossing) {
+        whole_->OnEvents(events.subspan(done, at - done), first_index + done);
+        OnPieces(events[at], first_index + at);
+        done = at + 1;
+      }
+      whole_->OnEvents(events.subspan(done), first_index + done);
     });
   }
 
@@ -77,6 +86,16 @@ class Lane {
   }
 
  private:
+  void OnPieces(Event event, std::uint64_t index) {
+    std::uint64_t left = event.size;
+    while (left > 0) {
+      event.size = std::min(left, ShardMap::kGranule - event.address % ShardMap::kGranule);
+      whole_->OnEvent(event, index);
+      left -= event.size;
+      event.address += event.size;
+    }
+  }
+
   template <class Work>
   void Measured(Work&& work) {
     // Asking malloc takes time in proportion to its free lists.
@@ -223,6 +242,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   LogReader reader(index, 0, last);
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
   std::array<std::uint64_t, kEventKinds> kinds{};
+  std::vector<std::size_t> crossing;
   std::uint64_t progress_at = 0;
   for (;;) {
     const std::uint64_t first = reader.position();
@@ -231,8 +251,22 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
     result->read_ns += ThreadCpuNs() - before;
     if (count == 0) break;
     const std::span<const Event> batch(events.data(), count);
-    for (const Event& event : batch) ++kinds[static_cast<std::size_t>(event.kind)];
-    for (const auto& lane : lanes) lane->OnEvents(batch, first);
+    crossing.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Event& event = batch[i];
+      ++kinds[static_cast<std::size_t>(event.kind)];
+      if (!IsPlainAccess(event.kind) ||
+          event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
+        continue;
+      }
+      if (event.size > kMaxAccessBytes) {
+        return Status::Error(fmt::format("{}: event {} is an access of {} bytes, more than any "
+                                         "program can make; the log cannot be right",
+                                         index.path(), first + i, event.size));
+      }
+      crossing.push_back(i);
+    }
+    for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
     if (std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane->ambiguous(); })) {
       ReplayOptions unsplit = options;
       unsplit.shards = 1;

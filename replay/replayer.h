@@ -21,8 +21,8 @@ struct ReplayOptions {
   DetectorOptions detector_options;
   // Memory is split by address over this many instances of each detector, each in a thread of its
   // own. The result is the same for any number: detectors whose decisions depend on accesses to
-  // other addresses (samplers, filters) run unsplit, and so does a log in which accesses of unknown
-  // instructions lie across a split.
+  // other addresses (samplers, filters) run unsplit, and so does a log in which accesses lie across
+  // moved memory.
   unsigned shards = 1;
   Sequence last = kLastSequence;  // stop after it; never beyond what is complete
   // Called now and then with the events done so far.

@@ -88,7 +88,9 @@ void ShardedDetector::OnEvents(std::span<const Event> events, std::uint64_t firs
                           Indexed& indexed = shards_[shard].events.emplace_back(Indexed{event, index});
                           indexed.event.address = address;
                           indexed.event.size = size;
-                          if (event.ip == 0 && size != event.size) ambiguous_ = true;
+                          const std::uint64_t end = address + size;
+                          ambiguous_ = ambiguous_ || (end % ShardMap::kGranule != 0 &&
+                                                      end != event.address + event.size);
                         });
     } else {
       if (event.kind == EventKind::kCopyHistory) {

@@ -18,7 +18,8 @@ namespace trapline {
 // Which shard holds the history of an address. Copied history stays with the shard that has it.
 class ShardMap {
  public:
-  // Memory goes to shards in pieces of this many bytes.
+  // Memory goes to shards in pieces of this many bytes. Unsplit detectors get accesses in the same
+  // pieces.
   static constexpr std::uint64_t kGranule = 32768;
 
   explicit ShardMap(unsigned shards) : shards_(shards) {}
@@ -77,8 +78,9 @@ class ShardedDetector {
   void OnEvents(std::span<const Event> events, std::uint64_t first_index);
   void Finish();
 
-  // True once an access of unknown instruction had to be split. Races between such accesses are told
-  // apart by where they begin, which then depends on the split: the result is not to be used.
+  // True once an access had to be split elsewhere than at a multiple of kGranule, because memory with
+  // history was moved there. Some detectors look at an access as a whole (they check none of it if all
+  // of it is known), so that the result may not be that of an unsplit one and is not to be used.
   bool ambiguous() const { return ambiguous_; }
 
   const std::vector<std::unique_ptr<Detector>>& detectors() const { return detectors_; }
