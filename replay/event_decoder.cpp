@@ -26,12 +26,13 @@ constexpr std::uint64_t kAddressMask[8] = {
 }  // namespace
 
 EventDecoder::EventDecoder(ThreadId thread, StackTable* stacks)
-    : thread_(thread), stacks_(stacks), sites_(kSites) {
+    : thread_(thread), stacks_(stacks), sites_(kSites), addresses_(kSites) {
   for (Event& site : sites_) site.kind = kNoKind;
 }
 
 void EventDecoder::Begin(std::span<const std::uint8_t> data, Sequence base, bool fresh) {
   begin_ = next_ = data.data();
+  known_next_ = kNoSequence;
   end_ = begin_ + data.size();
   if (fresh) {
     for (Event& site : sites_) site.kind = kNoKind;
@@ -65,13 +66,17 @@ bool EventDecoder::Varint(std::uint64_t* value) {
 std::size_t EventDecoder::Decode(Event* events, Sequence* sequences, std::size_t capacity,
                                  Sequence limit) {
   std::size_t count = 0;
+  known_next_ = kNoSequence;
   const std::uint8_t* next = next_;
   Sequence sequence = sequence_;
   while (count < capacity && next < end_) {
     const std::uint64_t head = Load(next);
     const unsigned gap_code = (head >> kSequenceCodeShift) & 3;
     const Sequence at = sequence + ((head >> 16) & kGapMask[gap_code]) + kGapBase[gap_code];
-    if (at > limit) break;
+    if (at > limit) {
+      if ((head & kLongForm) == 0 && at <= kLastSequence) known_next_ = at;
+      break;
+    }
     sequence = at;
     next += 2 + kGapBytes[gap_code];
     const unsigned address_code = (head >> kAddressCodeShift) & 7;
@@ -79,14 +84,17 @@ std::size_t EventDecoder::Decode(Event* events, Sequence* sequences, std::size_t
     next += kAddressBytes[address_code];
     Event& event = events[count];
     if ((head & kLongForm) == 0) [[likely]] {
-      Event& site = sites_[head & kSlotMask];
+      const std::size_t slot = head & kSlotMask;
+      const Event& site = sites_[slot];
       if (site.kind == kNoKind) [[unlikely]] {
         next_ = next;
         Fail("a record refers to an undefined site");
         break;
       }
-      site.address += UnZigZag(address);
+      const std::uint64_t latest = addresses_[slot] + UnZigZag(address);
+      addresses_[slot] = latest;
       event = site;
+      event.address = latest;
     } else {
       next_ = next;
       sequence_ = sequence;
@@ -160,7 +168,10 @@ bool EventDecoder::DecodeLong(std::uint16_t token, std::uint64_t address_code, E
     if (!Varint(&number)) return false;
     event->other = static_cast<ThreadId>(number);
   }
-  if ((flags & kLongDefinesSite) != 0) sites_[token & kSlotMask] = *event;
+  if ((flags & kLongDefinesSite) != 0) {
+    sites_[token & kSlotMask] = *event;
+    addresses_[token & kSlotMask] = event->address;
+  }
   return true;
 }
 
@@ -186,7 +197,7 @@ bool EventDecoder::DecodeStack() {
   return false;
 }
 
-Sequence EventDecoder::NextSequence() {
+Sequence EventDecoder::FindNextSequence() {
   // Stack definitions and skips come first; a limit below every event lets only them pass.
   for (;;) {
     if (next_ >= end_ || failed()) return kNoSequence;

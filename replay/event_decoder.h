@@ -33,7 +33,9 @@ class EventDecoder {
 
   // Sequence number of the next event; kNoSequence at the end of the block or after a failure. Call
   // stacks on the way are taken in.
-  Sequence NextSequence();
+  Sequence NextSequence() {
+    return known_next_ != kNoSequence ? known_next_ : FindNextSequence();
+  }
 
   // True once the bytes were not what an encoder writes; error() says what was wrong.
   bool failed() const { return !error_.empty(); }
@@ -42,6 +44,7 @@ class EventDecoder {
   Sequence sequence() const { return sequence_; }  // of the latest event
 
  private:
+  Sequence FindNextSequence();
   // A long record whose head has been read. Returns false if it was no event, or is malformed.
   bool DecodeLong(std::uint16_t token, std::uint64_t address_code, Event* event);
   bool DecodeStack();
@@ -57,7 +60,11 @@ class EventDecoder {
   ThreadId thread_;
   StackTable* stacks_;
   std::string error_;
-  std::vector<Event> sites_;  // templates: the next event of the slot, but for the address
+  // Templates: the next event of the slot, but for the address. The addresses are apart, since copying
+  // a template just after writing to it would stall the processor (no store forwarding).
+  std::vector<Event> sites_;
+  std::vector<std::uint64_t> addresses_;
+  Sequence known_next_ = kNoSequence;  // the next event's number, if Decode came across it
 };
 
 }  // namespace trapline
