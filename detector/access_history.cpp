@@ -4,8 +4,8 @@ namespace trapline {
 
 const Access* LastAccesses::LatestConflict(const Access& access) const {
   const Access* latest = nullptr;
-  for (const AccessHistory* history : {&reads_, &writes_, &atomics_}) {
-    for (const TimedAccess& entry : *history) {
+  for (const AccessHistory& history : histories_) {
+    for (const TimedAccess& entry : history) {
       const Access& prior = entry.access;
       const bool conflict = prior.thread != access.thread &&
                             (IsWrite(prior.kind) || IsWrite(access.kind)) &&

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -68,17 +69,14 @@ class AccessHistory {
 class LastAccesses {
  public:
   void Put(const TimedAccess& entry) {
-    const EventKind kind = entry.access.kind;
-    (IsAtomic(kind) ? atomics_ : IsWrite(kind) ? writes_ : reads_).Put(entry);
+    histories_[2 * IsAtomic(entry.access.kind) + IsWrite(entry.access.kind)].Put(entry);
   }
 
   // The latest access of another thread that conflicts with `access`, or null.
   const Access* LatestConflict(const Access& access) const;
 
  private:
-  AccessHistory reads_;
-  AccessHistory writes_;
-  AccessHistory atomics_;
+  std::array<AccessHistory, 4> histories_;  // reads, writes, atomic reads, atomic writes
 };
 
 }  // namespace trapline

@@ -36,7 +36,8 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
 //   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
-// and may hide OnSampling.
+// and may hide OnSampling. Where it has PrefetchPage(const Event&) and PrefetchCell(const Event&),
+// they are called with events that will follow soon.
 template <class Derived>
 class DetectorBase : public Detector {
  public:
@@ -46,7 +47,20 @@ class DetectorBase : public Detector {
   void OnEvent(const Event& event, std::uint64_t index) final { Dispatch(event, index); }
 
   void OnEvents(std::span<const Event> events, std::uint64_t first_index) final {
-    for (const Event& event : events) Dispatch(event, first_index++);
+    if constexpr (requires(Derived & d) { d.PrefetchCell(events[0]); }) {
+      // Waiting for shadow memory is most of the work: ask for it some events ahead.
+      constexpr std::size_t kCellAhead = 8;
+      constexpr std::size_t kPageAhead = 16;
+      for (std::size_t i = 0; i < events.size(); ++i) {
+        if (i + kPageAhead < events.size()) [[likely]] {
+          derived().PrefetchPage(events[i + kPageAhead]);
+          derived().PrefetchCell(events[i + kCellAhead]);
+        }
+        Dispatch(events[i], first_index + i);
+      }
+    } else {
+      for (const Event& event : events) Dispatch(event, first_index++);
+    }
   }
 
   std::span<const Race> races() const final { return race_log_.races(); }

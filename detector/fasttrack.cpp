@@ -2,6 +2,18 @@
 
 namespace trapline {
 
+bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch epoch,
+                                const VectorClock& clock, RaceLog* log) {
+  bool checked = false;
+  shadow_.ForEach(event.address, event.size,
+                  [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
+                    if (InEpoch(cell, event, epoch)) return;
+                    checked = true;
+                    OnCell(cell, address, size, event, index, epoch, clock, log);
+                  });
+  return checked;
+}
+
 void FastTrackAnalysis::Check(const Event& atomic, std::uint64_t index, const VectorClock& clock,
                               RaceLog* log) {
   shadow_.ForEachExisting(

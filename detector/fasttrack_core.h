@@ -23,6 +23,8 @@ struct AccessRecord {
   std::uint64_t address_stack = 0;   // 48 bits of the address, the stack's low half
   std::uint64_t position_stack = 0;  // 48 bits of the position in the stream, the stack's high half
 
+  friend bool operator==(const AccessRecord&, const AccessRecord&) = default;
+
   static AccessRecord Make(Epoch epoch, const Event& event, std::uint64_t index) {
     return {epoch, event.ip << 16 | (event.size & 0xffff),
             event.address << 16 | (event.stack & 0xffff), index << 16 | event.stack >> 16};
@@ -75,6 +77,11 @@ class alignas(64) FastTrackCell {
   // [FT READ SAME EPOCH] and [FT WRITE SAME EPOCH], the two checks worth inlining.
   bool ReadInEpoch(Epoch epoch) const { return read_.epoch == epoch; }
   bool WrittenInEpoch(Epoch epoch) const { return write_.epoch == epoch; }
+
+  // Whether both cells remember the same accesses.
+  bool HasHistoryOf(const FastTrackCell& other) const {
+    return !shared() && !other.shared() && write_ == other.write_ && read_ == other.read_;
+  }
 
   // The other rules for a read by the thread whose clock is C_t and whose epoch is E_t. Calls
   // on_race(const AccessRecord& prior, EventKind kind_of_prior) for each race.

@@ -25,8 +25,8 @@ void LiteRace::OnPlain(const Event& event, std::uint64_t index) {
   ++accesses_;
   if (!Sampled(event)) return;
   ++sampled_;
-  const Epoch epoch = synchronisation_.EpochOf(event.thread);
-  if (analysis_.OnAccess(event, index, epoch, synchronisation_.ClockOf(event.thread), &race_log_)) {
+  const auto now = synchronisation_.NowOf(event.thread);
+  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_)) {
     CheckAgainstAtomics(event, index);
   }
 }

@@ -9,15 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace trapline {
 
-// Cell: default-constructed = no history; copyable. Addresses and sizes are bytes; address + size
-// must not exceed 2^64 - 1. Not thread-safe.
+// Cell: default-constructed = no history; copyable. If it has bool HasHistoryOf(const Cell&) const,
+// cells that were cut and have the same history again are merged. Addresses and sizes are bytes;
+// address + size must stay below 2^64 - 4096. Not thread-safe.
 template <class Cell>
 class ShadowMemory {
  public:
@@ -27,58 +28,67 @@ class ShadowMemory {
   void ForEach(std::uint64_t address, std::uint64_t size, Visit&& visit) {
     const unsigned offset = address % kWordSize;
     if (offset + size <= kWordSize) [[likely]] {
-      VisitWord(LineFor(address), address - offset, offset, offset + static_cast<unsigned>(size),
+      VisitWord(PlaceFor(address), address - offset, offset, offset + static_cast<unsigned>(size),
                 visit);
       return;
     }
-    const std::uint64_t end = address + size;
-    while (address < end) {
-      const unsigned low = address % kWordSize;
-      const auto high =
-          static_cast<unsigned>(std::min<std::uint64_t>(kWordSize, low + (end - address)));
-      VisitWord(LineFor(address), address - low, low, high, visit);
-      address += high - low;
-    }
+    ForEachWord(address, address + size, [&](std::uint64_t word, unsigned low, unsigned high) {
+      VisitWord(PlaceFor(word), word, low, high, visit);
+    });
+  }
+
+  // The cell that makes up exactly [address, address+size), if there is one already; the quick way
+  // for most accesses.
+  [[gnu::always_inline]] Cell* FindExact(std::uint64_t address, std::uint64_t size) {
+    const std::uint64_t region_number = address / kRegionSize;
+    const CachedRegion& cached = cache_[region_number % kCachedRegions];
+    if (cached.number != region_number || cached.region == nullptr) [[unlikely]]
+      return nullptr;
+    Page* const page = cached.region->pages[address % kRegionSize / kPageSize].get();
+    if (page == nullptr) [[unlikely]]
+      return nullptr;
+    Line* const line = page->lines[address % kPageSize / kLineSize].get();
+    if (line == nullptr) [[unlikely]]
+      return nullptr;
+    const Layout layout = page->layout[address % kPageSize / kWordSize];
+    const bool exact = (layout == kWhole && size == 8 && address % 8 == 0) ||
+                       (layout == kHalves && size == 4 && address % 4 == 0);
+    if (exact) [[likely]]
+      return &line->cells[address % kLineSize / 4];
+    if (layout == kBytes && size == 1) return &line->bytes[address % kLineSize / 8][address % 8];
+    return nullptr;
   }
 
   // Calls visit(cell, address, size) for all cells with some byte in [address, address+size);
   // address and size are the overlap. Makes and splits nothing.
   template <class Visit>
   void ForEachExisting(std::uint64_t address, std::uint64_t size, Visit&& visit) {
-    if (pages_.empty()) return;
     const std::uint64_t end = address + size;
-    while (address < end) {
-      const std::uint64_t line_end = std::min(end, (address / kLineSize + 1) * kLineSize);
-      if (Line* line = FindLine(address)) {
-        for (std::uint64_t a = address; a < line_end;) {
-          const unsigned low = a % kWordSize;
-          const auto high =
-              static_cast<unsigned>(std::min<std::uint64_t>(kWordSize, low + (line_end - a)));
-          PeekWord(*line, a - low, low, high, visit);
-          a += high - low;
-        }
+    ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
+      for (unsigned l = 0; l < kLinesPerPage; ++l) {
+        const std::uint64_t line = base + l * kLineSize;
+        if (!page.lines[l] || line + kLineSize <= address || line >= end) continue;
+        ForEachWord(std::max(address, line), std::min(end, line + kLineSize),
+                    [&](std::uint64_t word, unsigned low, unsigned high) {
+                      PeekWord(PlaceIn(page, word), word, low, high, visit);
+                    });
       }
-      address = line_end;
-    }
+    });
   }
 
   // [address, address+size) has no history any more. Takes time in proportion to the memory that
-  // has one.
+  // has one, as does Copy.
   void Clear(std::uint64_t address, std::uint64_t size) {
-    if (size == 0) return;
     const std::uint64_t end = address + size;
-    const std::uint64_t first_page = address / kPageSize;
-    const std::uint64_t last_page = (end - 1) / kPageSize;
-    if (last_page - first_page < pages_.size()) {
-      for (std::uint64_t page = first_page; page <= last_page; ++page)
-        ClearInPage(page, address, end);
-      return;
-    }
-    std::vector<std::uint64_t> numbers;
-    for (const auto& [number, page] : pages_) {
-      if (number >= first_page && number <= last_page) numbers.push_back(number);
-    }
-    for (const std::uint64_t number : numbers) ClearInPage(number, address, end);
+    std::vector<std::uint64_t> emptied;
+    ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
+      if (address <= base && end - base >= kPageSize) {
+        emptied.push_back(base);
+      } else {
+        ClearInPage(page, base, address, end);
+      }
+    });
+    for (const std::uint64_t base : emptied) ErasePage(base);
   }
 
   // The history of [source, source+size) becomes that of [destination, destination+size) too; the
@@ -89,7 +99,7 @@ class ShadowMemory {
       Cell cell;
     };
     std::vector<Piece> pieces;
-    ForEachInOrder(source, size, [&](Cell& cell, std::uint64_t address, std::uint64_t length) {
+    ForEachExisting(source, size, [&](Cell& cell, std::uint64_t address, std::uint64_t length) {
       pieces.push_back({address - source, length, cell});
     });
     Clear(destination, size);
@@ -99,200 +109,253 @@ class ShadowMemory {
     }
   }
 
-  // Calls visit(cell, address, size) for every cell there is, in no particular order.
-  template <class Visit>
-  void ForAll(Visit&& visit) {
-    for (auto& [number, page] : pages_) {
-      for (unsigned l = 0; l < kLinesPerPage; ++l) {
-        if (!page->lines[l]) continue;
-        const std::uint64_t base = number * kPageSize + l * kLineSize;
-        for (unsigned w = 0; w < kWordsPerLine; ++w) {
-          PeekWord(*page->lines[l], base + w * kWordSize, 0, kWordSize, visit);
-        }
-      }
+  bool empty() const { return regions_.empty(); }
+
+  // Hints that `address` will be accessed soon; the first brings in what the second needs.
+  void PrefetchPage(std::uint64_t address) {
+    if (const Page* page = FindPage(address)) {
+      __builtin_prefetch(&page->lines[address % kPageSize / kLineSize]);
+      __builtin_prefetch(&page->layout[address % kPageSize / kWordSize]);
     }
   }
-
-  bool empty() const { return pages_.empty(); }
+  void PrefetchCell(std::uint64_t address) {
+    const Page* page = FindPage(address);
+    if (page == nullptr) return;
+    if (const Line* line = page->lines[address % kPageSize / kLineSize].get()) {
+      __builtin_prefetch(&line->cells[address % kLineSize / 4], 1);
+    }
+  }
 
  private:
   static constexpr unsigned kWordSize = 8;
   static constexpr unsigned kLineSize = 64;
   static constexpr unsigned kPageSize = 4096;
+  static constexpr unsigned kRegionSize = 1 << 24;
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
-  static constexpr unsigned kCachedPages = 512;
+  static constexpr unsigned kCachedRegions = 64;
 
   enum Layout : std::uint8_t { kWhole, kHalves, kBytes };
 
   // Cells of 64 bytes of program memory.
   struct Line {
-    std::array<Layout, kWordsPerLine> layout{};
     std::array<Cell, 2 * kWordsPerLine> cells{};  // kWhole: the even one; kHalves: both
     std::array<std::unique_ptr<Cell[]>, kWordsPerLine> bytes;  // kBytes: eight cells
   };
 
+  // How the words of a page are cut lies apart from the cells, so that a look-up waits for one
+  // distant cache line only, that of the cell.
   struct Page {
+    std::array<Layout, kPageSize / kWordSize> layout{};
     std::array<std::unique_ptr<Line>, kLinesPerPage> lines;
   };
 
-  struct CachedPage {
-    std::uint64_t number = ~std::uint64_t{0};
-    Page* page = nullptr;
+  // 16 MiB of program memory.
+  struct Region {
+    std::array<std::unique_ptr<Page>, kRegionSize / kPageSize> pages;
+    unsigned count = 0;  // of pages
   };
 
+  struct CachedRegion {
+    std::uint64_t number = ~std::uint64_t{0};
+    Region* region = nullptr;
+  };
+
+  // The cells of one word and how it is cut.
+  struct Place {
+    Line* line;
+    unsigned word;  // in the line
+    Layout* layout;
+
+    Cell& whole() const { return line->cells[2 * word]; }
+    Cell& low() const { return line->cells[2 * word]; }
+    Cell& high() const { return line->cells[2 * word + 1]; }
+    std::unique_ptr<Cell[]>& bytes() const { return line->bytes[word]; }
+  };
+
+  // Calls visit(word, low, high) for each word that [address, end) touches in its bytes [low,
+  // high).
   template <class Visit>
-  static void VisitWord(Line& line, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
-    const unsigned word = base % kLineSize / kWordSize;
-    Cell* cells = &line.cells[2 * word];
-    const bool halves = (low | high) % 4 == 0;
-    if (line.layout[word] == kWhole) {
-      if (high - low == kWordSize) {
-        visit(cells[0], base, std::uint64_t{kWordSize});
-        return;
-      }
-      if (halves) {
-        cells[1] = cells[0];
-        line.layout[word] = kHalves;
-      }
+  static void ForEachWord(std::uint64_t address, std::uint64_t end, Visit&& visit) {
+    while (address < end) {
+      const std::uint64_t word = address - address % kWordSize;
+      visit(word, static_cast<unsigned>(address - word),
+            static_cast<unsigned>(std::min<std::uint64_t>(kWordSize, end - word)));
+      address = word + kWordSize;
     }
-    if (line.layout[word] == kHalves && halves) [[likely]] {
-      if (low == 0) visit(cells[0], base, std::uint64_t{4});
-      if (high == kWordSize) visit(cells[1], base + 4, std::uint64_t{4});
+  }
+
+  // Calls visit(base, page) for each page that has cells and touches [address, end), ascending.
+  template <class Visit>
+  void ForEachPage(std::uint64_t address, std::uint64_t end, Visit&& visit) {
+    if (address >= end) return;
+    const std::uint64_t first_page = address / kPageSize;
+    const std::uint64_t last_page = (end - 1) / kPageSize;
+    if (first_page == last_page) [[likely]] {
+      if (Page* page = FindPage(address)) visit(first_page * kPageSize, *page);
       return;
     }
-    if (line.layout[word] != kBytes) SplitToBytes(line, word);
-    for (unsigned i = low; i < high; ++i) visit(line.bytes[word][i], base + i, std::uint64_t{1});
+    for (auto region = regions_.lower_bound(address / kRegionSize);
+         region != regions_.end() && region->first * kRegionSize < end; ++region) {
+      const std::uint64_t base = region->first * kRegionSize;
+      const std::uint64_t from = address > base ? (address - base) / kPageSize : 0;
+      const std::uint64_t to =
+          std::min<std::uint64_t>(kRegionSize / kPageSize - 1, (end - 1 - base) / kPageSize);
+      for (std::uint64_t p = from; p <= to; ++p) {
+        if (Page* page = region->second->pages[p].get()) visit(base + p * kPageSize, *page);
+      }
+    }
   }
 
   template <class Visit>
-  static void PeekWord(Line& line, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
-    const unsigned word = base % kLineSize / kWordSize;
+  static void VisitWord(Place place, std::uint64_t base, unsigned low, unsigned high,
+                        Visit& visit) {
+    const bool halves = (low | high) % 4 == 0;
+    if (*place.layout == kWhole) {
+      if (high - low == kWordSize) {
+        visit(place.whole(), base, std::uint64_t{kWordSize});
+        return;
+      }
+      if (halves) {
+        place.high() = place.low();
+        *place.layout = kHalves;
+      }
+    }
+    if (*place.layout == kHalves && halves) {
+      if (low == 0) visit(place.low(), base, std::uint64_t{4});
+      if (high == kWordSize) visit(place.high(), base + 4, std::uint64_t{4});
+      if (high - low == kWordSize) Merge(place);
+      return;
+    }
+    if (*place.layout != kBytes) SplitToBytes(place);
+    Cell* const bytes = place.bytes().get();
+    for (unsigned i = low; i < high; ++i) visit(bytes[i], base + i, std::uint64_t{1});
+    if (high - low == kWordSize) Merge(place);
+  }
+
+  // Makes a cut word whole again if its parts have the same history, as they have after most
+  // accesses to all of it.
+  static void Merge(Place place) {
+    if constexpr (requires(const Cell& cell) { cell.HasHistoryOf(cell); }) {
+      if (*place.layout == kHalves) {
+        if (!place.low().HasHistoryOf(place.high())) return;
+        place.high() = Cell{};
+      } else {
+        Cell* const bytes = place.bytes().get();
+        for (unsigned i = 1; i < kWordSize; ++i) {
+          if (!bytes[0].HasHistoryOf(bytes[i])) return;
+        }
+        place.whole() = bytes[0];
+        for (unsigned i = 0; i < kWordSize; ++i)
+          bytes[i] = Cell{};  // the array stays for the next cut
+      }
+      *place.layout = kWhole;
+    }
+  }
+
+  template <class Visit>
+  static void PeekWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
     const auto peek = [&](Cell& cell, unsigned from, unsigned to) {
       from = std::max(from, low);
       to = std::min(to, high);
       if (from < to) visit(cell, base + from, std::uint64_t{to - from});
     };
-    switch (line.layout[word]) {
+    switch (*place.layout) {
       case kWhole:
-        peek(line.cells[2 * word], 0, 8);
+        peek(place.whole(), 0, 8);
         break;
       case kHalves:
-        peek(line.cells[2 * word], 0, 4);
-        peek(line.cells[2 * word + 1], 4, 8);
+        peek(place.low(), 0, 4);
+        peek(place.high(), 4, 8);
         break;
       case kBytes:
-        for (unsigned i = low; i < high; ++i) peek(line.bytes[word][i], i, i + 1);
+        for (unsigned i = low; i < high; ++i) peek(place.bytes()[i], i, i + 1);
         break;
     }
   }
 
-  static void SplitToBytes(Line& line, unsigned word) {
-    auto bytes = std::make_unique<Cell[]>(kWordSize);
-    Cell* cells = &line.cells[2 * word];
-    const bool halves = line.layout[word] == kHalves;
-    for (unsigned i = 0; i < kWordSize; ++i) bytes[i] = cells[halves ? i / 4 : 0];
-    cells[0] = Cell{};
-    cells[1] = Cell{};
-    line.bytes[word] = std::move(bytes);
-    line.layout[word] = kBytes;
+  [[gnu::noinline]] static void SplitToBytes(Place place) {
+    std::unique_ptr<Cell[]>& bytes = place.bytes();
+    if (!bytes) bytes = std::make_unique<Cell[]>(kWordSize);
+    const bool halves = *place.layout == kHalves;
+    for (unsigned i = 0; i < kWordSize; ++i) {
+      bytes[i] = halves && i >= 4 ? place.high() : place.low();
+    }
+    place.low() = Cell{};
+    place.high() = Cell{};
+    *place.layout = kBytes;
   }
 
-  static void ClearWord(Line& line, unsigned word) {
-    line.cells[2 * word] = Cell{};
-    line.cells[2 * word + 1] = Cell{};
-    line.bytes[word].reset();
-    line.layout[word] = kWhole;
+  static void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address,
+                          std::uint64_t end) {
+    const auto clear = [](Cell& cell, std::uint64_t, std::uint64_t) { cell = Cell{}; };
+    const std::uint64_t last = std::min(end, base + kPageSize);
+    ForEachWord(std::max(address, base), last,
+                [&](std::uint64_t word, unsigned low, unsigned high) {
+                  if (!page.lines[word % kPageSize / kLineSize]) return;
+                  const Place place = PlaceIn(page, word);
+                  if (high - low == kWordSize) {
+                    place.low() = Cell{};
+                    place.high() = Cell{};
+                    place.bytes().reset();
+                    *place.layout = kWhole;
+                  } else {
+                    VisitWord(place, word, low, high, clear);
+                  }
+                });
   }
 
-  void ClearInPage(std::uint64_t number, std::uint64_t address, std::uint64_t end) {
-    const auto found = pages_.find(number);
-    if (found == pages_.end()) return;
-    const std::uint64_t base = number * kPageSize;
-    if (address <= base && end - base >= kPageSize) {
-      cache_[number % kCachedPages] = {};
-      pages_.erase(found);
-      return;
-    }
-    for (unsigned l = 0; l < kLinesPerPage; ++l) {
-      std::unique_ptr<Line>& line = found->second->lines[l];
-      const std::uint64_t line_base = base + l * kLineSize;
-      if (!line || end <= line_base || address >= line_base + kLineSize) continue;
-      if (address <= line_base && end - line_base >= kLineSize) {
-        line.reset();
-        continue;
-      }
-      for (unsigned w = 0; w < kWordsPerLine; ++w) {
-        const std::uint64_t word_base = line_base + w * kWordSize;
-        if (end <= word_base || address >= word_base + kWordSize) continue;
-        const auto low = static_cast<unsigned>(address > word_base ? address - word_base : 0);
-        const auto high =
-            static_cast<unsigned>(std::min<std::uint64_t>(kWordSize, end - word_base));
-        if (high - low == kWordSize) {
-          ClearWord(*line, w);
-        } else {
-          auto clear = [](Cell& cell, std::uint64_t, std::uint64_t) { cell = Cell{}; };
-          VisitWord(*line, word_base, low, high, clear);
-        }
-      }
-    }
+  void ErasePage(std::uint64_t address) {
+    const auto found = regions_.find(address / kRegionSize);
+    Region& region = *found->second;
+    region.pages[address % kRegionSize / kPageSize].reset();
+    if (--region.count > 0) return;
+    cache_[found->first % kCachedRegions] = {};
+    regions_.erase(found);
   }
 
-  // ForEachExisting in time proportional to the memory that has a history.
-  template <class Visit>
-  void ForEachInOrder(std::uint64_t address, std::uint64_t size, Visit&& visit) {
-    if (size == 0) return;
-    const std::uint64_t end = address + size;
-    const std::uint64_t first_page = address / kPageSize;
-    const std::uint64_t last_page = (end - 1) / kPageSize;
-    if (last_page - first_page < pages_.size()) {
-      ForEachExisting(address, size, visit);
-      return;
-    }
-    std::vector<std::uint64_t> numbers;
-    for (const auto& [number, page] : pages_) {
-      if (number >= first_page && number <= last_page) numbers.push_back(number);
-    }
-    std::sort(numbers.begin(), numbers.end());
-    for (const std::uint64_t number : numbers) {
-      const std::uint64_t from = std::max(address, number * kPageSize);
-      const std::uint64_t to = number == last_page ? end : (number + 1) * kPageSize;
-      ForEachExisting(from, to - from, visit);
-    }
+  static Place PlaceIn(Page& page, std::uint64_t address) {
+    return {page.lines[address % kPageSize / kLineSize].get(),
+            static_cast<unsigned>(address % kLineSize / kWordSize),
+            &page.layout[address % kPageSize / kWordSize]};
   }
 
   Page* FindPage(std::uint64_t address) {
-    const std::uint64_t number = address / kPageSize;
-    CachedPage& cached = cache_[number % kCachedPages];
-    if (cached.number == number) return cached.page;
-    const auto found = pages_.find(number);
-    cached = {number, found == pages_.end() ? nullptr : found->second.get()};
-    return cached.page;
+    const std::uint64_t number = address / kRegionSize;
+    CachedRegion& cached = cache_[number % kCachedRegions];
+    if (cached.number != number) [[unlikely]] {
+      const auto found = regions_.find(number);
+      cached = {number, found == regions_.end() ? nullptr : found->second.get()};
+    }
+    if (cached.region == nullptr) return nullptr;
+    return cached.region->pages[address % kRegionSize / kPageSize].get();
   }
 
-  Line* FindLine(std::uint64_t address) {
+  Place PlaceFor(std::uint64_t address) {
     Page* page = FindPage(address);
-    return page == nullptr ? nullptr : page->lines[address % kPageSize / kLineSize].get();
+    if (page == nullptr || !page->lines[address % kPageSize / kLineSize]) [[unlikely]] {
+      page = MakeLine(address);
+    }
+    return PlaceIn(*page, address);
   }
 
-  Line& LineFor(std::uint64_t address) {
-    if (Line* line = FindLine(address)) [[likely]]
-      return *line;
-    return MakeLine(address);
-  }
-
-  [[gnu::noinline]] Line& MakeLine(std::uint64_t address) {
-    const std::uint64_t number = address / kPageSize;
-    std::unique_ptr<Page>& page = pages_[number];
-    if (!page) page = std::make_unique<Page>();
-    cache_[number % kCachedPages] = {number, page.get()};
+  [[gnu::noinline]] Page* MakeLine(std::uint64_t address) {
+    const std::uint64_t number = address / kRegionSize;
+    std::unique_ptr<Region>& region = regions_[number];
+    if (!region) region = std::make_unique<Region>();
+    cache_[number % kCachedRegions] = {number, region.get()};
+    std::unique_ptr<Page>& page = region->pages[address % kRegionSize / kPageSize];
+    if (!page) {
+      page = std::make_unique<Page>();
+      ++region->count;
+    }
     std::unique_ptr<Line>& line = page->lines[address % kPageSize / kLineSize];
     if (!line) line = std::make_unique<Line>();
-    return *line;
+    return page.get();
   }
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
-  std::array<CachedPage, kCachedPages> cache_;  // direct-mapped; null page = known to be absent
+  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;
+  std::array<CachedRegion, kCachedRegions> cache_;  // direct-mapped; null = known to be absent
 };
 
 }  // namespace trapline

@@ -69,6 +69,16 @@ class Synchronisation {
   // E_t, the current epoch of `thread`.
   Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
 
+  // Both at once.
+  struct Now {
+    Epoch epoch;
+    const VectorClock& clock;
+  };
+  Now NowOf(ThreadId thread) {
+    const ThreadState& state = StateOf(thread);
+    return {state.epoch, clocks_.ClockOf(state.clock)};
+  }
+
   // Applies any synchronisation event but atomics.
   void Apply(const Event& event) {
     ThreadState& t = StateOf(event.thread);
@@ -195,10 +205,14 @@ class Synchronisation {
     bool held = false;
   };
 
-  ThreadState& StateOf(ThreadId thread) {
+  [[gnu::always_inline]] ThreadState& StateOf(ThreadId thread) {
     if (thread < threads_.size() && !threads_[thread].epoch.empty()) [[likely]] {
       return threads_[thread];
     }
+    return Start(thread);
+  }
+
+  [[gnu::noinline]] ThreadState& Start(ThreadId thread) {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
     ThreadState& state = threads_[thread];
     clocks_.Start(state.clock, thread);

@@ -1,0 +1,429 @@
+// Behaviour of single detectors and of what they share, on small traces with known answers.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "detector/lard.h"
+#include "tests/detector/trace_builder.h"
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kX = 0x1000;
+constexpr std::uint64_t kLock = 0x100;
+
+std::uint64_t Races(std::string_view name, const std::vector<Event>& trace) {
+  return RunOn(name, trace)->race_count();
+}
+
+std::uint64_t Value(const Detector& detector, std::string_view statistic) {
+  for (const Statistic& entry : detector.statistics()) {
+    if (entry.name == statistic) return entry.value;
+  }
+  ADD_FAILURE() << "no statistic " << statistic;
+  return 0;
+}
+
+// All detectors that report a write and a read of two threads without any order or lock. (RaceTrack
+// needs more evidence, Eraser and MultiRace take a first access for initialisation, Empty reports
+// nothing.)
+const std::vector<std::string> kDirect{"basicvc",  "djit+", "fasttrack",  "lockset", "hybrid",
+                                       "acculock", "pacer", "goldilocks", "lard",    "literace"};
+
+TEST(Registry, EveryDetectorCanBeBuiltAndKnowsItsName) {
+  EXPECT_GE(Detectors().size(), 20U);
+  for (const DetectorInfo& info : Detectors()) {
+    const auto detector = MakeDetector(info.name);
+    ASSERT_NE(detector, nullptr) << info.name;
+    EXPECT_EQ(detector->name(), info.name);
+    EXPECT_FALSE(info.description.empty());
+  }
+  EXPECT_EQ(MakeDetector("tree+acculock")->name(), "tree+acculock");
+  EXPECT_EQ(MakeDetector("tree-exact+pacer")->name(), "tree-exact+pacer");
+}
+
+TEST(Registry, UnknownNamesGiveNothing) {
+  EXPECT_EQ(MakeDetector("fasttrak"), nullptr);
+  EXPECT_EQ(MakeDetector(""), nullptr);
+  EXPECT_EQ(MakeDetector("tree+"), nullptr);
+  EXPECT_EQ(MakeDetector("tree+nothing"), nullptr);
+}
+
+TEST(Report, ShowsBothAccesses) {
+  Event first = Write(0, kX, 4, 0x400123);
+  first.stack = 0xabcdef12;
+  Event second = Read(1, kX + 2, 8, 0xffffffff81000000);
+  second.stack = 7;
+  for (const char* name : {"fasttrack", "basicvc", "hybrid"}) {
+    const auto detector = RunOn(name, {Fork(0, 1), first, second});
+    ASSERT_EQ(detector->races().size(), 1U) << name;
+    const Race& race = detector->races()[0];
+    EXPECT_EQ(race.first, (Access{1, kX, 4, 0x400123, 0xabcdef12, 0, EventKind::kWrite})) << name;
+    EXPECT_EQ(race.second, (Access{2, kX + 2, 8, 0xffffffff81000000, 7, 1, EventKind::kRead}))
+        << name;
+    EXPECT_EQ(race.address, kX + 2) << name;
+    EXPECT_EQ(race.size, 2U) << name;
+    EXPECT_EQ(RaceKindName(race), "write-read race");
+  }
+}
+
+TEST(Report, OneRaceForEachPairOfInstructions) {
+  std::vector<Event> trace{Fork(0, 1)};
+  for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(0, kX + 8 * i, 8, 1));
+  for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(1, kX + 8 * i, 8, 1 + i % 2));
+  const auto detector = MakeDetector("fasttrack");
+  detector->OnEvents(trace, 0);
+  EXPECT_EQ(detector->races().size(), 2U);
+  EXPECT_EQ(detector->race_count(), 100U);
+}
+
+TEST(Bytes, NeighboursInOneWordDoNotRace) {
+  for (const std::string& name : kDirect) {
+    for (const std::uint64_t size : {1, 2, 4}) {
+      std::vector<Event> trace{Fork(0, 1)};
+      for (std::uint64_t offset = 0; offset < 8; offset += size) {
+        trace.push_back(Write(offset / size % 2, kX + offset, size));
+      }
+      EXPECT_EQ(Races(name, trace), 0U) << name << " " << size;
+    }
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX + 1, 3), Write(1, kX + 4, 3)}), 0U) << name;
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX + 1, 3), Write(1, kX + 3, 3)}), 1U) << name;
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX, 8), Write(1, kX + 7, 1)}), 1U) << name;
+  }
+}
+
+TEST(Bytes, LongAccessesOverlapWhereTheyDo) {
+  for (const std::string& name : kDirect) {
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX, 100000), Write(1, kX + 100000, 8)}), 0U);
+    const auto detector = RunOn(name, {Fork(0, 1), Write(0, kX, 100000), Read(1, kX + 99999, 8)});
+    ASSERT_EQ(detector->race_count(), 1U) << name;
+    EXPECT_EQ(detector->races()[0].address, kX + 99999);
+    EXPECT_EQ(detector->races()[0].size, 1U);
+  }
+}
+
+TEST(Bytes, TheTopOfMemoryIsHarmless) {
+  for (const DetectorInfo& info : Detectors()) {
+    const std::uint64_t top = ~std::uint64_t{0};
+    EXPECT_LE(Races(info.name, {Fork(0, 1), Write(0, top - 3, 8), Write(1, top, 1),
+                                Write(0, top - 5000, 100000), Clear(0, top - 9000, ~0ULL),
+                                Copy(0, top - 10, kX, 100), Copy(0, kX, top - 4100, 1 << 20),
+                                Clear(0, 0, top), Write(0, kX, 0)}),
+              1U)
+        << info.name;
+  }
+}
+
+TEST(History, ClearMakesMemoryFresh) {
+  for (const std::string& name : kDirect) {
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX), Clear(0, kX, 8), Write(1, kX)}), 0U) << name;
+    // Part of a word, part of a page, whole pages.
+    const auto part = RunOn(name, {Fork(0, 1), Write(0, kX), Clear(0, kX + 2, 3), Write(1, kX, 8)});
+    ASSERT_EQ(part->race_count(), 2U) << name;
+    EXPECT_EQ(part->races()[0].address, kX);
+    EXPECT_EQ(part->races()[0].size, 2U);
+    EXPECT_EQ(part->races()[1].address, kX + 5);
+    EXPECT_EQ(part->races()[1].size, 3U);
+    const auto pages = RunOn(
+        name, {Fork(0, 1), Write(0, kX, 16384), Clear(0, kX + 100, 16000), Write(1, kX, 16384)});
+    ASSERT_EQ(pages->race_count(), 2U) << name;
+    EXPECT_EQ(pages->races()[0].size, 100U);
+    EXPECT_EQ(pages->races()[1].address, kX + 16100);
+    EXPECT_EQ(pages->races()[1].size, 284U);
+  }
+}
+
+TEST(History, CopyMakesTheDestinationBehaveAsTheSourceDid) {
+  for (const std::string& name : kDirect) {
+    const std::uint64_t to = kX + 0x10003;  // another page, another alignment
+    const std::vector<Event> moved{Fork(0, 1), Write(0, kX + 4, 4), Copy(0, to, kX, 8),
+                                   Clear(0, kX, 8)};
+    const auto races = [&](std::uint64_t address, std::uint64_t size) {
+      std::vector<Event> trace = moved;
+      trace.push_back(Write(1, address, size));
+      return Races(name, trace);
+    };
+    EXPECT_EQ(races(kX, 8), 0U) << name;
+    EXPECT_EQ(races(to, 4), 0U) << name;
+    EXPECT_EQ(races(to + 4, 4), 1U) << name;
+    EXPECT_EQ(races(to + 7, 1), 1U) << name;
+    EXPECT_EQ(races(to + 8, 8), 0U) << name;
+    // What the destination was before is gone.
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, to), Copy(0, to, kX, 8), Write(1, to)}), 0U)
+        << name;
+    // Ranges that overlap.
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX, 16), Clear(0, kX + 8, 8),
+                           Copy(0, kX + 8, kX, 16), Clear(0, kX, 8), Write(1, kX + 16, 8)}),
+              0U)
+        << name;
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX, 8), Copy(0, kX + 4, kX, 16), Clear(0, kX, 4),
+                           Write(1, kX + 11, 1)}),
+              1U)
+        << name;
+  }
+}
+
+TEST(Atomics, DoNotRaceWithOneAnotherButWithPlainAccesses) {
+  using enum EventKind;
+  const auto relaxed = MemoryOrder::kRelaxed;
+  for (const std::string& name : kDirect) {
+    EXPECT_EQ(
+        Races(name, {Fork(0, 1), Atomic(kAtomicWrite, 0, kX, relaxed),
+                     Atomic(kAtomicRmw, 1, kX, relaxed), Atomic(kAtomicRead, 0, kX, relaxed)}),
+        0U)
+        << name;
+    EXPECT_GE(Races(name, {Fork(0, 1), Atomic(kAtomicWrite, 0, kX, relaxed), Read(1, kX)}), 1U)
+        << name;
+    EXPECT_GE(Races(name, {Fork(0, 1), Write(0, kX), Atomic(kAtomicRead, 1, kX, relaxed)}), 1U)
+        << name;
+    EXPECT_EQ(Races(name, {Fork(0, 1), Read(0, kX), Atomic(kAtomicRead, 1, kX, relaxed)}), 0U)
+        << name;
+    // A relaxed access that a later atomic of another thread does not hide.
+    EXPECT_GE(Races(name, {Fork(0, 1), Fork(0, 2), Atomic(kAtomicWrite, 1, kX, relaxed),
+                           Atomic(kAtomicWrite, 2, kX, MemoryOrder::kRelease),
+                           Atomic(kAtomicRead, 0, kX, MemoryOrder::kAcquire), Read(0, kX)}),
+              1U)
+        << name;
+  }
+}
+
+TEST(Atomics, OrderByTheirMemoryOrder) {
+  using enum EventKind;
+  const std::uint64_t flag = kX + 64;
+  const auto publish = [&](MemoryOrder store, MemoryOrder load) {
+    return std::vector<Event>{Fork(0, 1), Write(0, kX), Atomic(kAtomicWrite, 0, flag, store),
+                              Atomic(kAtomicRead, 1, flag, load), Read(1, kX)};
+  };
+  const auto release = MemoryOrder::kRelease;
+  const auto acquire = MemoryOrder::kAcquire;
+  const auto relaxed = MemoryOrder::kRelaxed;
+  const auto seq_cst = MemoryOrder::kSeqCst;
+  for (const char* name : {"basicvc", "djit+", "fasttrack", "acculock", "pacer", "goldilocks",
+                           "lard", "literace", "hybrid"}) {
+    EXPECT_EQ(Races(name, publish(release, acquire)), 0U) << name;
+    EXPECT_EQ(Races(name, publish(seq_cst, seq_cst)), 0U) << name;
+    EXPECT_EQ(Races(name, publish(release, relaxed)), 1U) << name;
+    EXPECT_EQ(Races(name, publish(relaxed, acquire)), 1U) << name;
+    // A release store starts a new sequence, a read-modify-write continues the old one.
+    const auto third = [&](EventKind kind) {
+      return std::vector<Event>{Fork(0, 1),
+                                Fork(0, 2),
+                                Write(0, kX),
+                                Atomic(kAtomicWrite, 0, flag, release),
+                                Atomic(kind, 2, flag, release),
+                                Atomic(kAtomicRead, 1, flag, acquire),
+                                Read(1, kX)};
+    };
+    EXPECT_EQ(Races(name, third(kAtomicWrite)), 1U) << name;
+    EXPECT_EQ(Races(name, third(kAtomicRmw)), 0U) << name;
+    // Another half of the word is another atomic.
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX), Atomic(kAtomicWrite, 0, flag, release, 4),
+                           Atomic(kAtomicRead, 1, flag + 4, acquire, 4), Read(1, kX)}),
+              1U)
+        << name;
+  }
+}
+
+// FastTrack's Figure 5: the read history goes from an epoch to a vector and back.
+TEST(FastTrack, CountsItsRules) {
+  const std::vector<Event> trace{
+      Write(0, kX),                           // write exclusive
+      Fork(0, 1),   Read(1, kX),              // read exclusive
+      Read(0, kX),                            // read share
+      Read(0, kX),  End(1),      Join(0, 1),  // read shared
+      Write(0, kX),                           // write shared
+      Read(0, kX),                            // read exclusive
+      Read(0, kX),                            // read same epoch
+      Write(0, kX),                           // write same epoch
+  };
+  const auto detector = RunOn("fasttrack", trace);
+  EXPECT_TRUE(detector->races().empty());
+  EXPECT_EQ(Value(*detector, "write exclusive"), 1U);
+  EXPECT_EQ(Value(*detector, "write shared"), 1U);
+  EXPECT_EQ(Value(*detector, "write same epoch"), 1U);
+  EXPECT_EQ(Value(*detector, "read exclusive"), 2U);
+  EXPECT_EQ(Value(*detector, "read share"), 1U);
+  EXPECT_EQ(Value(*detector, "read shared"), 1U);
+  EXPECT_EQ(Value(*detector, "read same epoch"), 1U);
+}
+
+TEST(Eraser, MissesInitialisationAndReadSharing) {
+  // The first thread's accesses are not checked, unordered as they are.
+  const std::vector<Event> initialised{Fork(0, 1), Write(0, kX), Read(1, kX)};
+  EXPECT_EQ(Races("eraser", initialised), 0U);
+  EXPECT_EQ(Races("lockset", initialised), 1U);
+  EXPECT_EQ(Races("eraser", {Fork(0, 1), Write(0, kX), Write(1, kX)}), 1U);
+}
+
+TEST(Eraser, IsBlindToForkAndJoin) {
+  const std::vector<Event> trace{Write(0, kX), Fork(0, 1), Write(1, kX),
+                                 End(1),       Join(0, 1), Write(0, kX)};
+  EXPECT_GT(Races("eraser", trace), 0U);
+  EXPECT_GT(Races("lockset", trace), 0U);
+  for (const char* name : {"fasttrack", "hybrid", "racetrack", "multirace", "acculock"}) {
+    EXPECT_EQ(Races(name, trace), 0U) << name;
+  }
+}
+
+TEST(Eraser, SharedSideProtectsReadsOnly) {
+  const auto with = [](EventKind acquire, EventKind release, EventKind access) {
+    std::vector<Event> trace{Fork(0, 1), Fork(0, 2)};
+    for (ThreadId t = 0; t < 3; ++t) {
+      trace.push_back(MakeEvent(t == 0 ? EventKind::kAcquire : acquire, t, kLock));
+      trace.push_back(MakeEvent(t == 0 ? EventKind::kWrite : access, t, kX, 8));
+      trace.push_back(MakeEvent(t == 0 ? EventKind::kRelease : release, t, kLock));
+    }
+    return trace;
+  };
+  using enum EventKind;
+  for (const char* name : {"eraser", "lockset", "hybrid", "acculock", "fasttrack"}) {
+    EXPECT_EQ(Races(name, with(kAcquireShared, kReleaseShared, kRead)), 0U) << name;
+    EXPECT_GT(Races(name, with(kAcquireShared, kReleaseShared, kWrite)), 0U) << name;
+    EXPECT_EQ(Races(name, with(kAcquire, kRelease, kWrite)), 0U) << name;
+  }
+}
+
+TEST(RaceTrack, NeedsEvidenceBeforeItReports) {
+  std::vector<Event> trace{Fork(0, 1)};
+  std::uint64_t found_after = 0;
+  for (std::uint64_t i = 1; i <= 8 && found_after == 0; ++i) {
+    trace.push_back(Write(i % 2, kX));
+    if (Races("racetrack", trace) > 0) found_after = i;
+  }
+  // Virgin, Exclusive0, Exclusive1, Shared-Modify1, Exclusive2, and concurrent again.
+  EXPECT_EQ(found_after, 5U);
+}
+
+TEST(MultiRace, ComparesClocksOnlyWhenTheLocksetIsEmpty) {
+  std::vector<Event> locked{Fork(0, 1)};
+  for (ThreadId i = 0; i < 10; ++i) {
+    locked.insert(locked.end(), {Acquire(i % 2, kLock), Write(i % 2, kX), Release(i % 2, kLock)});
+  }
+  EXPECT_EQ(Value(*RunOn("multirace", locked), "vector clocks compared"), 0U);
+  const std::vector<Event> unlocked{Fork(0, 1), Write(0, kX), Write(1, kX)};
+  EXPECT_EQ(Value(*RunOn("multirace", unlocked), "vector clocks compared"), 1U);
+  EXPECT_EQ(Races("multirace", unlocked), 1U);
+}
+
+TEST(LiteRace, SamplesColdCodeFullyAndHotCodeRarely) {
+  std::vector<Event> trace;
+  for (std::uint64_t i = 0; i < 200000; ++i) trace.push_back(Read(0, kX + 8 * (i % 64), 8, 0x1000));
+  for (std::uint64_t i = 0; i < 50; ++i) trace.push_back(Read(0, kX, 8, 0x9000));
+  const auto detector = RunOn("literace", trace);
+  const std::uint64_t sampled = Value(*detector, "sampled accesses");
+  EXPECT_GE(sampled, 1050U);
+  EXPECT_LE(sampled, 6000U);
+}
+
+TEST(Barrier, OrdersARoundAndNotTheNext) {
+  const auto enter = [](ThreadId t) { return MakeEvent(EventKind::kBarrierEnter, t, kLock); };
+  const auto leave = [](ThreadId t) { return MakeEvent(EventKind::kBarrierLeave, t, kLock); };
+  for (const char* name :
+       {"basicvc", "djit+", "fasttrack", "pacer", "goldilocks", "hybrid", "acculock"}) {
+    EXPECT_EQ(Races(name, {Fork(0, 1), Write(0, kX), enter(0), enter(1), leave(1), Write(1, kX)}),
+              0U)
+        << name;
+    // T0 is in its second round already when T1 leaves the first: not ordered after T0's new write.
+    EXPECT_EQ(Races(name, {Fork(0, 1), enter(0), enter(1), leave(0), Write(0, kX), enter(0),
+                           leave(1), Read(1, kX)}),
+              1U)
+        << name;
+  }
+}
+
+std::vector<Event> InScope(ThreadId t, std::uint64_t scopes, std::vector<Event> events) {
+  Event begin = MakeEvent(EventKind::kUntrackThread, t);
+  begin.aux = scopes;
+  Event end = MakeEvent(EventKind::kTrackThread, t);
+  end.aux = scopes;
+  events.insert(events.begin(), begin);
+  events.push_back(end);
+  return events;
+}
+
+std::vector<Event> Concat(std::vector<std::vector<Event>> parts) {
+  std::vector<Event> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// LARD, section 5.2: each extension switched off gives false or missed races.
+TEST(Lard, Ablations) {
+  struct Case {
+    const char* what;
+    std::vector<Event> trace;
+    bool race;             // LARD's verdict
+    const char* ablation;  // the only single ablation that gets it wrong
+  };
+  Event identity = MakeEvent(EventKind::kIdentity, 1);
+  identity.other = 0;
+  const std::vector<Case> cases{
+      {"a race of the runtime itself",
+       Concat({{Fork(0, 1)}, InScope(0, 1, {Write(0, kX)}), InScope(1, 1, {Write(1, kX)})}), false,
+       "lard-allmem"},
+      {"a race hidden by a lock of the runtime",
+       Concat({{Fork(0, 1), Write(0, kX)},
+               InScope(0, 2, {Acquire(0, kLock), Release(0, kLock)}),
+               InScope(1, 2, {Acquire(1, kLock), Release(1, kLock)}),
+               {Write(1, kX)}}),
+       true, "lard-allsync"},
+      {"memory freed and reused",
+       {Fork(0, 1), Write(0, kX), Clear(0, kX, 8), Write(1, kX)},
+       false,
+       "lard-noclear"},
+      {"an object that was moved between two racing accesses",
+       {Fork(0, 1), Write(0, kX), Copy(0, kX + 0x100, kX, 8), Clear(0, kX, 8),
+        Write(1, kX + 0x100)},
+       true,
+       "lard-nocopy"},
+      {"two logical threads on one carrier",
+       {Fork(0, 1), identity, Write(0, kX), Write(1, kX)},
+       true,
+       "lard-noidentity"},
+  };
+  for (const Case& c : cases) {
+    for (const LardVariant& variant : LardVariants()) {
+      const bool wrong = variant.name == c.ablation || variant.name == "lard-naive";
+      EXPECT_EQ(Races(variant.name, c.trace) > 0, c.race != wrong)
+          << c.what << ": " << variant.name;
+    }
+  }
+}
+
+TEST(Tracking, RangesAreCutExactly) {
+  const Event untrack = MakeEvent(EventKind::kUntrack, 0, kX + 2, 4);
+  const Event track_again = MakeEvent(EventKind::kTrack, 0, kX + 3, 1);
+  for (const std::string& name : kDirect) {
+    const auto races = [&](std::uint64_t offset) {
+      return Races(name,
+                   {Fork(0, 1), untrack, track_again, Write(0, kX), Write(1, kX + offset, 1)});
+    };
+    for (const std::uint64_t offset : {0, 1, 3, 6, 7})
+      EXPECT_EQ(races(offset), 1U) << name << offset;
+    for (const std::uint64_t offset : {2, 4, 5}) EXPECT_EQ(races(offset), 0U) << name << offset;
+  }
+}
+
+TEST(Robustness, NonsenseIsSurvived) {
+  // Releases without acquires, joins of unknown threads, events of threads that have been joined.
+  std::vector<Event> trace;
+  for (int kind = 0; kind <= static_cast<int>(EventKind::kMissingEnd); ++kind) {
+    for (ThreadId t = 0; t < 3; ++t) {
+      Event event = MakeEvent(static_cast<EventKind>(kind), t, kX + 4 * t, 9);
+      event.other = (t + 1) % 4;
+      event.aux = 3 + t;
+      trace.push_back(event);
+    }
+  }
+  const std::vector<Event> once = trace;
+  for (int i = 0; i < 3; ++i) trace.insert(trace.end(), once.rbegin(), once.rend());
+  for (const DetectorInfo& info : Detectors()) {
+    const auto detector = RunOn(info.name, trace);
+    EXPECT_GE(detector->race_count(), detector->races().size());
+    RunOn("tree-spans+" + std::string(info.name), trace);
+  }
+}
+
+}  // namespace
+}  // namespace trapline

@@ -1,0 +1,242 @@
+// Properties of the detectors that hold for every execution, checked on random ones.
+// TRAPLINE_TRACES sets how many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "detector/tree_filter.h"
+#include "tests/detector/trace_builder.h"
+#include "tests/support/reference.h"
+#include "tests/support/trace_generator.h"
+
+namespace trapline {
+namespace {
+
+std::uint64_t TraceCount() {
+  const char* text = std::getenv("TRAPLINE_TRACES");
+  return text == nullptr ? 10000 : std::strtoull(text, nullptr, 10);
+}
+
+// Executions of all sorts, the kind depending on the seed.
+TraceOptions OptionsFor(std::uint64_t seed) {
+  TraceOptions options;
+  options.seed = seed;
+  options.events = 20 + static_cast<int>(seed % 7) * 15;
+  options.max_threads = 2 + static_cast<int>(seed % 5);
+  options.mutexes = 1 + static_cast<int>(seed % 4);
+  options.rwlocks = static_cast<int>(seed / 2 % 2);
+  options.keys = static_cast<int>(seed / 3 % 2);
+  options.barriers = seed / 4 % 2 == 0;
+  options.atomics = seed / 5 % 2 == 0;
+  options.remaps = seed / 7 % 3 == 0;
+  options.overlaps = seed / 11 % 4 != 0;
+  options.words = 1 + static_cast<int>(seed / 13 % 4);
+  return options;
+}
+
+using Check = std::function<std::string(const std::vector<Event>&)>;
+
+// `check` says what is wrong with a trace, or nothing.
+void ForAllTraces(const Check& check, void (*adjust)(TraceOptions*) = nullptr) {
+  const std::uint64_t count = TraceCount();
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    TraceOptions options = OptionsFor(seed);
+    if (adjust != nullptr) adjust(&options);
+    const std::vector<Event> trace = GenerateTrace(options);
+    ASSERT_TRUE(IsWellFormed(trace)) << "seed " << seed << "\n" << PrintTrace(trace);
+    if (check(trace).empty()) continue;
+    const std::vector<Event> small =
+        ShrinkTrace(trace, [&](const std::vector<Event>& t) { return !check(t).empty(); });
+    FAIL() << "seed " << seed << ": " << check(small) << "\n" << PrintTrace(small);
+  }
+}
+
+std::string Describe(const std::map<std::uint64_t, std::size_t>& races) {
+  std::string text;
+  for (const auto& [byte, event] : races) {
+    text += " " + std::to_string(byte) + "@" + std::to_string(event);
+  }
+  return text;
+}
+
+std::map<std::uint64_t, std::size_t> Comparable(std::map<std::uint64_t, std::size_t> races,
+                                                const std::set<std::uint64_t>& incomparable) {
+  for (const std::uint64_t byte : incomparable) races.erase(byte);
+  return races;
+}
+
+std::set<std::uint64_t> Bytes(const Detector& detector) {
+  std::set<std::uint64_t> bytes;
+  for (const auto& [byte, event] : FirstRaces(detector)) bytes.insert(byte);
+  return bytes;
+}
+
+bool Includes(const std::set<std::uint64_t>& large, const std::set<std::uint64_t>& small) {
+  return std::includes(large.begin(), large.end(), small.begin(), small.end());
+}
+
+// Racy bytes and the event that completes the first race of each.
+TEST(Property, PreciseDetectorsAgreeWithTheDefinition) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    const ReferenceRaces truth = FindRaces(trace, ReferenceOrder::kHappensBefore);
+    for (const char* name : {"basicvc", "djit+", "fasttrack", "goldilocks", "pacer", "lard",
+                             "literace", "tree-exact+fasttrack"}) {
+      const auto found = Comparable(FirstRaces(*RunOn(name, trace)), truth.incomparable);
+      if (found != truth.first_race) {
+        return std::string(name) + " finds" + Describe(found) + ", but there are" +
+               Describe(truth.first_race);
+      }
+    }
+    return "";
+  });
+}
+
+// BasicVC keeps everything, so that it finds not only the first races: each pair it reports is one.
+TEST(Property, EveryReportedPairIsARace) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    const ReferenceRaces truth = FindRaces(trace, ReferenceOrder::kHappensBefore);
+    for (const char* name : {"basicvc", "djit+", "fasttrack", "goldilocks", "pacer", "multirace",
+                             "tree+fasttrack", "tree-spans+fasttrack", "tree-exact+basicvc"}) {
+      const auto detector = RunOn(name, trace);
+      for (const Race& race : detector->races()) {
+        if (!truth.pairs.contains({race.first.index, race.second.index})) {
+          return std::string(name) + " reports the pair " + std::to_string(race.first.index) +
+                 ", " + std::to_string(race.second.index);
+        }
+        const Event& first = trace[race.first.index];
+        if (race.first.address != first.address || race.first.size != first.size ||
+            race.first.ip != first.ip || race.first.thread != first.thread ||
+            race.first.kind != first.kind) {
+          return std::string(name) + " misreports event " + std::to_string(race.first.index);
+        }
+      }
+    }
+    return "";
+  });
+}
+
+// AccuLock, Theorems 1 and 2.
+TEST(Property, AccuLockLiesBetweenFastTrackAndLockset) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    // Theorem 2 speaks of a location's first race; histories inherited from racy locations say
+    // nothing.
+    const ReferenceRaces truth = FindRaces(trace, ReferenceOrder::kHappensBefore);
+    std::set<std::uint64_t> fasttrack = Bytes(*RunOn("fasttrack", trace));
+    for (const std::uint64_t byte : truth.incomparable) fasttrack.erase(byte);
+    const std::set<std::uint64_t> acculock = Bytes(*RunOn("acculock", trace));
+    const std::set<std::uint64_t> lockset = Bytes(*RunOn("lockset", trace));
+    if (!Includes(acculock, fasttrack))
+      return "AccuLock misses a location of FastTrack (Theorem 2)";
+    if (!Includes(lockset, acculock)) return "AccuLock has a location LOCKSET has not (Theorem 1)";
+    return "";
+  });
+}
+
+TEST(Property, HybridAgreesWithItsDefinition) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    const ReferenceRaces truth = FindRaces(trace, ReferenceOrder::kWithoutLockEdges);
+    const auto found = Comparable(FirstRaces(*RunOn("hybrid", trace)), truth.incomparable);
+    if (found != truth.first_race) {
+      return "hybrid finds" + Describe(found) + ", but there are" + Describe(truth.first_race);
+    }
+    return "";
+  });
+}
+
+// What the imprecise ones can at most report.
+TEST(Property, LocksetFamilyIsOrdered) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    const std::set<std::uint64_t> lockset = Bytes(*RunOn("lockset", trace));
+    for (const char* name : {"eraser", "hybrid", "racetrack", "multirace"}) {
+      if (!Includes(lockset, Bytes(*RunOn(name, trace)))) {
+        return std::string(name) + " has a location LOCKSET has not";
+      }
+    }
+    if (!Includes(Bytes(*RunOn("djit+", trace)), Bytes(*RunOn("multirace", trace)))) {
+      return "MultiRace has a location DJIT+ has not";
+    }
+    return "";
+  });
+}
+
+TEST(Property, BatchesAndSingleEventsGiveTheSame) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    for (const DetectorInfo& info : Detectors()) {
+      const auto batch = RunOn(info.name, trace);
+      const auto single = MakeDetector(info.name, {.all_races = true});
+      for (std::size_t i = 0; i < trace.size(); ++i) single->OnEvent(trace[i], i);
+      single->Finish();
+      const bool same = std::equal(batch->races().begin(), batch->races().end(),
+                                   single->races().begin(), single->races().end()) &&
+                        batch->race_count() == single->race_count() &&
+                        batch->statistics() == single->statistics();
+      if (!same) return std::string(info.name) + " depends on how it is fed";
+    }
+    return "";
+  });
+}
+
+std::vector<Event> Filtered(const std::vector<Event>& trace, TreeMode mode,
+                            std::vector<std::size_t>* kept = nullptr) {
+  TreeFilter filter(MakeDetector("empty"), mode);
+  std::vector<Event> rest;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (filter.IsRedundant(trace[i])) continue;
+    rest.push_back(trace[i]);
+    if (kept != nullptr) kept->push_back(i);
+  }
+  return rest;
+}
+
+// TREE + D has the location pairs of D, where D reports all races: without loss for both kinds of
+// order.
+TEST(Property, ExactTreeKeepsAllLocationPairs) {
+  std::uint64_t dropped = 0;
+  ForAllTraces(
+      [&](const std::vector<Event>& trace) -> std::string {
+        const std::vector<Event> rest = Filtered(trace, TreeMode::kExact);
+        dropped += trace.size() - rest.size();
+        for (const auto order :
+             {ReferenceOrder::kHappensBefore, ReferenceOrder::kWithoutLockEdges}) {
+          if (FindRaces(rest, order).locations != FindRaces(trace, order).locations) {
+            return "location pairs differ";
+          }
+        }
+        return "";
+      },
+      [](TraceOptions* options) { options->locations = 2; });
+  EXPECT_GT(dropped, TraceCount());  // or there was nothing to see
+}
+
+// The published algorithm, for detectors without lock edges and threads that are never joined:
+// there its premise holds that equivalent accesses stay equivalent.
+TEST(Property, TreeKeepsAllLocationPairs) {
+  std::uint64_t dropped = 0;
+  ForAllTraces(
+      [&](const std::vector<Event>& trace) -> std::string {
+        const std::vector<Event> rest = Filtered(trace, TreeMode::kThesis);
+        dropped += trace.size() - rest.size();
+        if (FindRaces(rest, ReferenceOrder::kWithoutLockEdges).locations !=
+            FindRaces(trace, ReferenceOrder::kWithoutLockEdges).locations) {
+          return "location pairs differ";
+        }
+        return "";
+      },
+      [](TraceOptions* options) {
+        options->locations = 2;
+        options->fork_first = true;
+        options->joins = false;
+        options->keys = 0;
+        options->barriers = false;
+        options->atomics = false;
+      });
+  EXPECT_GT(dropped, 3 * TraceCount());
+}
+
+}  // namespace
+}  // namespace trapline
