@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 #include "replay/log_index.h"
 #include "replay/log_reader.h"
 #include "replay/log_segment.h"
+#include "replay/log_writer.h"
+#include "replay/std_format/std_format.h"
 
 namespace trapline {
 namespace {
@@ -213,6 +216,74 @@ int Merge(const std::vector<std::string>& inputs, const std::string& output) {
   return Check(MergeLogs(inputs, output));
 }
 
+int Import(const std::string& text, const std::string& output) {
+  std::ifstream in(text);
+  if (!in) return Fail(fmt::format("cannot open {}; is it there, and may you read it?", text));
+  LogMetadata metadata;
+  metadata.program = text;
+  metadata.host_kind = "none";
+  metadata.policy = "imported";
+  metadata.clock = "none";
+  metadata.filter = "all";
+  LogWriter writer;
+  if (Status status = writer.Create(output, RecordingId::Random(), metadata); !status.ok()) {
+    return Fail(status.message());
+  }
+  StdReader reader(&in);
+  Event event{};
+  for (;;) {
+    switch (reader.Next(&event)) {
+      case StdReader::Result::kEvent: writer.Append(event); continue;
+      case StdReader::Result::kError:
+        return Fail(fmt::format("cannot import {}: {}; {} holds what comes before", text,
+                                reader.error(), output));
+      case StdReader::Result::kEnd: break;
+    }
+    break;
+  }
+  return Check(writer.Finish());
+}
+
+// Calls visit(event) for all events up to the first missing one.
+template <class Visit>
+Status ForEachEvent(const LogIndex& index, Visit&& visit) {
+  LogReader reader(index);
+  std::vector<Event> events(1024);
+  while (const std::size_t count = reader.Read(events.data(), nullptr, events.size())) {
+    for (std::size_t i = 0; i < count; ++i) visit(events[i]);
+  }
+  return reader.status();
+}
+
+int Export(const std::string& path, const std::string& output, const std::string& locations) {
+  LogIndex index;
+  if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
+  if (!index.missing().empty()) {
+    fmt::print(stderr, "trapline log: {} is not complete: {}\n", path, index.missing());
+  }
+  std::ofstream out(output);
+  StdWriter writer(!locations.empty());
+  Status status = ForEachEvent(index, [&writer](const Event& event) { writer.Scan(event); });
+  if (!status.ok()) return Fail(status.message());
+  std::string text;
+  status = ForEachEvent(index, [&](const Event& event) {
+    text.clear();
+    writer.Write(event, &text);
+    out << text;
+  });
+  if (!status.ok()) return Fail(status.message());
+  out.close();
+  if (!out) return Fail(fmt::format("cannot write {}; is there room, and may you write there?", output));
+  if (locations.empty()) return 0;
+  std::ofstream list(locations);
+  std::size_t number = 0;
+  for (const std::uint64_t address : writer.Locations()) {
+    list << fmt::format("{} {:#x}\n", ++number, address);
+  }
+  list.close();
+  return list ? 0 : Fail(fmt::format("cannot write {}; is there room?", locations));
+}
+
 int Drain(const std::string& name, const std::string& path) {
   // A file size limit is to be an error like a full disk, not a signal.
   if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return Fail("cannot ignore SIGXFSZ");
@@ -234,6 +305,7 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
     std::vector<std::string> inputs;
     std::string output;
     std::string segment;
+    std::string locations;
     Range range;
     bool past_gap = false;
   };
@@ -277,6 +349,22 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   merge->add_option("-o,--output", arguments->output)->required();
   merge->callback([arguments, &exit_status] {
     exit_status = Merge(arguments->inputs, arguments->output);
+  });
+
+  CLI::App* import = log->add_subcommand("import", "Make a log of a trace in the STD text format");
+  import->add_option("TRACE", arguments->log)->required();
+  import->add_option("-o,--output", arguments->output)->required();
+  import->callback([arguments, &exit_status] {
+    exit_status = Import(arguments->log, arguments->output);
+  });
+
+  CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
+  exports->add_option("LOG", arguments->log)->required();
+  exports->add_option("-o,--output", arguments->output)->required();
+  exports->add_option("--number-locations", arguments->locations,
+                      "number the program addresses from 1 and list them in this file");
+  exports->callback([arguments, &exit_status] {
+    exit_status = Export(arguments->log, arguments->output, arguments->locations);
   });
 
   CLI::App* drain = log->add_subcommand(
