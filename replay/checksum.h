@@ -1,5 +1,6 @@
-// CRC-32C (Castagnoli; RFC 3720 appendix B.4), the checksum of the trap log. A CRC, not a hash, because
-// it is certain to notice any change confined to 32 neighbouring bits, thus any single damaged byte.
+// CRC-32C (Castagnoli; RFC 3720 appendix B.4), the checksum of the trap log. A CRC, not a hash,
+// because it is certain to notice any change confined to 32 neighbouring bits, thus any single
+// damaged byte.
 #pragma once
 
 #include <cstddef>

@@ -27,15 +27,14 @@ class EventDecoder {
   // otherwise it goes on where the block before stopped.
   void Begin(std::span<const std::uint8_t> data, Sequence base, bool fresh);
 
-  // Next events with a sequence number of at most `limit` (<= kLastSequence), at most `capacity` of them, to `events`,
-  // their numbers to `sequences` if that is not null. Returns how many. Fewer than `capacity`: end of the block, limit, or failed().
+  // Next events with a sequence number of at most `limit` (<= kLastSequence), at most `capacity` of
+  // them, to `events`, their numbers to `sequences` if that is not null. Returns how many. Fewer
+  // than `capacity`: end of the block, limit, or failed().
   std::size_t Decode(Event* events, Sequence* sequences, std::size_t capacity, Sequence limit);
 
   // Sequence number of the next event; kNoSequence at the end of the block or after a failure. Call
   // stacks on the way are taken in.
-  Sequence NextSequence() {
-    return known_next_ != kNoSequence ? known_next_ : FindNextSequence();
-  }
+  Sequence NextSequence() { return known_next_ != kNoSequence ? known_next_ : FindNextSequence(); }
 
   // True once the bytes were not what an encoder writes; error() says what was wrong.
   bool failed() const { return !error_.empty(); }
@@ -60,8 +59,8 @@ class EventDecoder {
   ThreadId thread_;
   StackTable* stacks_;
   std::string error_;
-  // Templates: the next event of the slot, but for the address. The addresses are apart, since copying
-  // a template just after writing to it would stall the processor (no store forwarding).
+  // Templates: the next event of the slot, but for the address. The addresses are apart, since
+  // copying a template just after writing to it would stall the processor (no store forwarding).
   std::vector<Event> sites_;
   std::vector<std::uint64_t> addresses_;
   Sequence known_next_ = kNoSequence;  // the next event's number, if Decode came across it

@@ -113,7 +113,8 @@ class EventEncoder {
       gap_code = kGapByte;
       gap_bytes = 1;
     }
-    const std::uint64_t head = token | (code << kAddressCodeShift) | (gap_code << kSequenceCodeShift);
+    const std::uint64_t head =
+        token | (code << kAddressCodeShift) | (gap_code << kSequenceCodeShift);
     Store(out, head | (gap << 16));
     out += 2 + gap_bytes;
     Store(out, address);

@@ -15,8 +15,7 @@ namespace trapline {
 namespace {
 
 bool Holds(const LogPart& part, ThreadId thread) {
-  return part.all_threads ||
-         std::binary_search(part.threads.begin(), part.threads.end(), thread);
+  return part.all_threads || std::binary_search(part.threads.begin(), part.threads.end(), thread);
 }
 
 std::vector<ThreadId> ThreadsOf(const LogIndex& index) {
@@ -116,12 +115,10 @@ Status CutLog(const LogIndex& index, const LogPart& part, const std::string& out
   std::array<Sequence, 512> sequences;
   StackCopy stacks;
   ThreadId thread = 0;
-  auto checkpoint = std::find_if(index.checkpoints().begin(), index.checkpoints().end(),
-                                 [&part](const LogCheckpoint& at) {
-                                   return at.sequence >= part.first && at.time_ns != 0;
-                                 });
-  while (const std::size_t count =
-             reader.Read(events.data(), sequences.data(), events.size())) {
+  auto checkpoint = std::find_if(
+      index.checkpoints().begin(), index.checkpoints().end(),
+      [&part](const LogCheckpoint& at) { return at.sequence >= part.first && at.time_ns != 0; });
+  while (const std::size_t count = reader.Read(events.data(), sequences.data(), events.size())) {
     for (std::size_t i = 0; i < count; ++i) {
       for (; checkpoint != index.checkpoints().end() && checkpoint->sequence < sequences[i];
            ++checkpoint) {

@@ -11,9 +11,9 @@
 
 namespace trapline {
 
-// Writes to `output` the events of `index` that lie in `part`, with their sequence numbers, all call
-// stacks, and a note of what the piece holds. Replaying a piece reports the races inside it: what
-// went before is unknown to it.
+// Writes to `output` the events of `index` that lie in `part`, with their sequence numbers, all
+// call stacks, and a note of what the piece holds. Replaying a piece reports the races inside it:
+// what went before is unknown to it.
 Status CutLog(const LogIndex& index, const LogPart& part, const std::string& output);
 
 // Writes to `output` what the logs `inputs` hold together. They must be pieces of one recording and

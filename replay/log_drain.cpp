@@ -49,8 +49,8 @@ Status LogDrain::Open(const std::string& path) {
 }
 
 Status LogDrain::Resume(const std::string& path, const LogIndex& index) {
-  // Every metadata object in the file came from the segment, in its order. Modules are the ones that
-  // may come late; writing one twice would show it twice.
+  // Every metadata object in the file came from the segment, in its order. Modules are the ones
+  // that may come late; writing one twice would show it twice.
   std::uint32_t skip = index.metadata_blocks();
   while (skip-- > 0 && !segment_.NextMetadata(&metadata_position_).empty()) {
   }
@@ -160,9 +160,10 @@ bool LogDrain::Take(std::uint32_t index, std::uint32_t committed) {
   header.first_sequence = first == kNoSequence ? header.base_sequence : first;
   header.last_sequence = decoder.sequence();
   if (decoder.failed()) {
-    Fail(Status::Error(fmt::format("the recorded program has overwritten its trap log: {}; the log "
-                                   "is valid up to there",
-                                   decoder.error())));
+    Fail(
+        Status::Error(fmt::format("the recorded program has overwritten its trap log: {}; the log "
+                                  "is valid up to there",
+                                  decoder.error())));
     return true;
   }
   if (Status written = file_.Append(header, {copy_.data(), size}); !written.ok()) {
@@ -196,8 +197,8 @@ std::uint64_t LogDrain::Round(bool partial) {
   for (std::uint32_t i = 0; i < header.chunk_count; ++i) {
     const ChunkControl& control = segment_.view().controls[i];
     const ChunkState state = control.state.load(std::memory_order_acquire);
-    if (state == ChunkState::kFull ||
-        (partial && state == ChunkState::kFilling && control.ready.load(std::memory_order_acquire) != 0)) {
+    if (state == ChunkState::kFull || (partial && state == ChunkState::kFilling &&
+                                       control.ready.load(std::memory_order_acquire) != 0)) {
       order_.push_back(i);
     }
   }

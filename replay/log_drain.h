@@ -1,6 +1,6 @@
 // The consumer of a recording: takes chunks out of the shared memory segment, compresses them and
-// writes them to the log. Runs in a thread of the producer or in a process of its own, which may die
-// and be replaced at any time.
+// writes them to the log. Runs in a thread of the producer or in a process of its own, which may
+// die and be replaced at any time.
 #pragma once
 
 #include <atomic>

@@ -38,8 +38,8 @@ class LogFile {
   // Goes on with the log `path` whose first `valid_bytes` are good; what is behind them is dropped.
   Status Resume(const std::string& path, std::uint64_t valid_bytes);
 
-  // Appends a block. Of `header`, the caller fills type, thread, events, chunk, offset, the sequence
-  // numbers, time_ns and kBlockHasValues; the rest is filled here.
+  // Appends a block. Of `header`, the caller fills type, thread, events, chunk, offset, the
+  // sequence numbers, time_ns and kBlockHasValues; the rest is filled here.
   Status Append(BlockHeader header, std::span<const std::uint8_t> payload);
   Status Append(BlockType type, std::string_view text, std::uint64_t time_ns = 0);
 

@@ -25,11 +25,11 @@ inline constexpr std::uint32_t kLogVersion = 1;
 struct FileHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t header_bytes;    // sizeof(FileHeader)
-  std::uint64_t recording_low;   // random; the same in all pieces of one recording
+  std::uint32_t header_bytes;   // sizeof(FileHeader)
+  std::uint64_t recording_low;  // random; the same in all pieces of one recording
   std::uint64_t recording_high;
-  std::uint32_t reserved;        // 0
-  std::uint32_t checksum;        // CRC-32C of the bytes before it
+  std::uint32_t reserved;  // 0
+  std::uint32_t checksum;  // CRC-32C of the bytes before it
 };
 static_assert(sizeof(FileHeader) == 40);
 inline constexpr char kFileMagic[8] = {'\x89', 'T', 'R', 'A', 'P', 'L', 'O', 'G'};
@@ -47,17 +47,17 @@ struct BlockHeader {
   std::uint32_t magic;
   BlockType type;
   std::uint8_t flags;
-  std::uint16_t reserved;       // 0
-  std::uint32_t stored_bytes;   // payload in the file
-  std::uint32_t raw_bytes;      // payload after decompression
-  ThreadId thread;              // kEvents; else 0
-  std::uint32_t events;         // kEvents: number of events
-  std::uint32_t chunk;          // kEvents: number of the chunk in its thread's stream, from 0
-  std::uint32_t offset;         // kEvents: place in the chunk; at 0 the coding state is fresh
-  Sequence base_sequence;       // kEvents: number before the first event (state of the coding)
-  Sequence first_sequence;      // kEvents: of the first event
-  Sequence last_sequence;       // kEvents: of the last event; kCheckpoint: see there
-  std::uint64_t time_ns;        // nanoseconds since the recording began, when the block was written
+  std::uint16_t reserved;      // 0
+  std::uint32_t stored_bytes;  // payload in the file
+  std::uint32_t raw_bytes;     // payload after decompression
+  ThreadId thread;             // kEvents; else 0
+  std::uint32_t events;        // kEvents: number of events
+  std::uint32_t chunk;         // kEvents: number of the chunk in its thread's stream, from 0
+  std::uint32_t offset;        // kEvents: place in the chunk; at 0 the coding state is fresh
+  Sequence base_sequence;      // kEvents: number before the first event (state of the coding)
+  Sequence first_sequence;     // kEvents: of the first event
+  Sequence last_sequence;      // kEvents: of the last event; kCheckpoint: see there
+  std::uint64_t time_ns;       // nanoseconds since the recording began, when the block was written
   std::uint32_t payload_checksum;  // CRC-32C of the stored payload
   std::uint32_t header_checksum;   // CRC-32C of the bytes before it
 };
@@ -65,8 +65,8 @@ static_assert(sizeof(BlockHeader) == 72);
 inline constexpr std::uint32_t kBlockMagic = 0x4b4c4254;  // "TBLK"
 
 // Bounds that a reader enforces before it allocates anything.
-inline constexpr std::uint32_t kMaxChunkBytes = 1U << 20;     // raw bytes of a chunk of events
-inline constexpr std::uint32_t kMaxMetadataBytes = 16U << 20; // raw bytes of a metadata block
+inline constexpr std::uint32_t kMaxChunkBytes = 1U << 20;      // raw bytes of a chunk of events
+inline constexpr std::uint32_t kMaxMetadataBytes = 16U << 20;  // raw bytes of a metadata block
 
 // ---------------------------------------------------------------------------------------------
 // Records inside a chunk. The coding state is a table of kSites event templates, the address and
@@ -87,12 +87,13 @@ inline constexpr std::uint16_t kLongForm = 1U << 15;
 inline constexpr std::uint8_t kAddressBytes[8] = {0, 1, 2, 3, 4, 5, 6, 8};
 enum SequenceCode : std::uint8_t { kGapOne, kGapNone, kGapByte, kGapWord };
 
-inline constexpr std::uint8_t kLongSize = 1;        // size follows, else 0
-inline constexpr std::uint8_t kLongStack = 2;       // stack follows, else 0
-inline constexpr std::uint8_t kLongAux = 4;         // aux follows, else 0
-inline constexpr std::uint8_t kLongOther = 8;       // other follows, else 0
-inline constexpr std::uint8_t kLongDefinesSite = 16;  // the slot's template is this event from now on
-inline constexpr std::uint8_t kLongHasValue = 32;     // an access with kHasValue
+inline constexpr std::uint8_t kLongSize = 1;   // size follows, else 0
+inline constexpr std::uint8_t kLongStack = 2;  // stack follows, else 0
+inline constexpr std::uint8_t kLongAux = 4;    // aux follows, else 0
+inline constexpr std::uint8_t kLongOther = 8;  // other follows, else 0
+inline constexpr std::uint8_t kLongDefinesSite =
+    16;                                            // the slot's template is this event from now on
+inline constexpr std::uint8_t kLongHasValue = 32;  // an access with kHasValue
 
 // Kinds that are no events, in the place of an EventKind of a long record.
 inline constexpr std::uint8_t kRecordSkip = 30;   // adds a LEB128 number to the sequence
@@ -101,8 +102,8 @@ inline constexpr std::uint8_t kEventKinds = static_cast<std::uint8_t>(EventKind:
 static_assert(kEventKinds == 27, "the log's event kinds are part of its version");
 
 inline constexpr std::uint32_t kMaxStackFrames = 64;
-// Longest event record, value included: token 2, gap 4, address 8, kind 1, flags 1, LEB128 of ip 10,
-// size 10, stack 5, aux 10, other 5, value 8.
+// Longest event record, value included: token 2, gap 4, address 8, kind 1, flags 1, LEB128 of ip
+// 10, size 10, stack 5, aux 10, other 5, value 8.
 inline constexpr std::uint32_t kMaxEventRecordBytes = 64;
 inline constexpr std::uint32_t kMaxStackRecordBytes = 32 + 10 * kMaxStackFrames;
 // The coder stores whole 8-byte words: a chunk keeps this much room behind its last record.
@@ -118,6 +119,8 @@ inline constexpr std::uint32_t ValueBytes(std::uint64_t size) {
 inline constexpr std::uint64_t ZigZag(std::uint64_t difference) {
   return (difference << 1) ^ (0 - (difference >> 63));
 }
-inline constexpr std::uint64_t UnZigZag(std::uint64_t code) { return (code >> 1) ^ (0 - (code & 1)); }
+inline constexpr std::uint64_t UnZigZag(std::uint64_t code) {
+  return (code >> 1) ^ (0 - (code & 1));
+}
 
 }  // namespace trapline

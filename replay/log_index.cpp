@@ -34,17 +34,18 @@ ssize_t ReadAt(int descriptor, void* data, std::size_t size, std::uint64_t offse
 
 std::uint32_t MaxPayload(BlockType type) {
   switch (type) {
-    case BlockType::kEvents: return kMaxChunkBytes;
+    case BlockType::kEvents:
+      return kMaxChunkBytes;
     case BlockType::kMetadata:
-    case BlockType::kEnd: return kMaxMetadataBytes;
-    case BlockType::kCheckpoint: return 0;
+    case BlockType::kEnd:
+      return kMaxMetadataBytes;
+    case BlockType::kCheckpoint:
+      return 0;
   }
   return 0;
 }
 
-bool KnownType(BlockType type) {
-  return type >= BlockType::kMetadata && type <= BlockType::kEnd;
-}
+bool KnownType(BlockType type) { return type >= BlockType::kMetadata && type <= BlockType::kEnd; }
 
 std::string AsText(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -92,10 +93,10 @@ Status LogIndex::ReadHeader() {
         path_));
   }
   if (header.version != kLogVersion) {
-    return Status::Error(
-        fmt::format("{} has format version {}, this program reads version {}; use the trapline that "
-                    "wrote it",
-                    path_, header.version, kLogVersion));
+    return Status::Error(fmt::format(
+        "{} has format version {}, this program reads version {}; use the trapline that "
+        "wrote it",
+        path_, header.version, kLogVersion));
   }
   if (header.header_bytes != sizeof(header) || header.reserved != 0 ||
       header.checksum != Crc32c(&header, offsetof(FileHeader, checksum))) {
@@ -134,11 +135,13 @@ void LogIndex::Scan() {
     complete_up_to_ = kLastSequence;
   } else {
     if (!missing_.empty()) missing_ += "; ";
-    missing_ += finished_ ? (end_.lost_events != 0
-                                 ? fmt::format("{} events were dropped while recording", end_.lost_events)
-                                 : "the recording was broken off (" + end_.reason + ")")
-                          : "the recording did not come to its end";
-    missing_ += fmt::format("; complete up to sequence {} of {} seen", complete_up_to_, last_sequence_);
+    missing_ += finished_
+                    ? (end_.lost_events != 0
+                           ? fmt::format("{} events were dropped while recording", end_.lost_events)
+                           : "the recording was broken off (" + end_.reason + ")")
+                    : "the recording did not come to its end";
+    missing_ +=
+        fmt::format("; complete up to sequence {} of {} seen", complete_up_to_, last_sequence_);
   }
 }
 
@@ -210,10 +213,10 @@ std::string LogIndex::TakeEvents(std::uint64_t offset, const BlockHeader& header
   ThreadEnd& end = thread_ends_[header.thread];
   std::vector<BlockRef>& blocks = threads_[header.thread];
   const bool fresh = header.offset == 0;
-  const bool follows =
-      fresh ? blocks.empty() || header.chunk == end.chunk + 1
-            : !blocks.empty() && header.chunk == end.chunk && header.offset == end.offset &&
-                  header.base_sequence == end.sequence;
+  const bool follows = fresh ? blocks.empty() || header.chunk == end.chunk + 1
+                             : !blocks.empty() && header.chunk == end.chunk &&
+                                   header.offset == end.offset &&
+                                   header.base_sequence == end.sequence;
   if (!follows) {
     return fmt::format("a block of thread {} (chunk {}, offset {}) does not follow the one before",
                        header.thread, header.chunk, header.offset);

@@ -1,6 +1,6 @@
-// What is in a trap log file: its longest prefix of whole, correct blocks, and what is missing after
-// it. Nothing in the file is trusted: every checksum is verified before anything is used, and what
-// stands behind the first bad one is never looked at.
+// What is in a trap log file: its longest prefix of whole, correct blocks, and what is missing
+// after it. Nothing in the file is trusted: every checksum is verified before anything is used, and
+// what stands behind the first bad one is never looked at.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ namespace trapline {
 
 // Where a block of events is; 32 bytes of memory for each block of the log.
 struct BlockRef {
-  std::uint64_t offset;     // of its header in the file
+  std::uint64_t offset;  // of its header in the file
   Sequence first_sequence;
   Sequence last_sequence;
   std::uint32_t events;
-  bool fresh;               // starts a chunk: can be decoded without the one before
+  bool fresh;  // starts a chunk: can be decoded without the one before
 };
 
 struct LogCheckpoint {
-  Sequence sequence;      // every ordered event up to it is in the log
+  Sequence sequence;  // every ordered event up to it is in the log
   std::uint64_t time_ns;
 };
 
 // The totals that a finished log ends with.
 struct LogEnd {
-  bool orderly = false;             // the recording was closed, not broken off
+  bool orderly = false;  // the recording was closed, not broken off
   std::uint64_t events = 0;
-  std::uint64_t lost_events = 0;    // dropped for want of room
+  std::uint64_t lost_events = 0;  // dropped for want of room
   Sequence last_sequence = 0;
-  std::string reason;               // why it is not orderly; empty otherwise
+  std::string reason;  // why it is not orderly; empty otherwise
 };
 
 // `end` as the text of the log's last block.
@@ -72,8 +72,8 @@ class LogIndex {
   bool finished() const { return finished_; }
   const LogEnd& end() const { return end_; }
 
-  // The last sequence number up to which nothing is missing: replay beyond it would lack events that
-  // order others. kLastSequence if the log is complete.
+  // The last sequence number up to which nothing is missing: replay beyond it would lack events
+  // that order others. kLastSequence if the log is complete.
   Sequence complete_up_to() const { return complete_up_to_; }
   Sequence last_sequence() const { return last_sequence_; }
 

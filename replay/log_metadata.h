@@ -1,13 +1,12 @@
-// What a trap log says about itself: the program and the machine it was recorded on, as JSON objects
-// that add to each other (a module loaded late comes in an object of its own).
+// What a trap log says about itself: the program and the machine it was recorded on, as JSON
+// objects that add to each other (a module loaded late comes in an object of its own).
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "replay/log_format.h"
 #include "replay/status.h"
@@ -20,7 +19,7 @@ struct LogModule {
   std::string build_id;     // hexadecimal, lower case; empty = has none
   std::uint64_t begin = 0;  // [begin, end): program addresses it was loaded at
   std::uint64_t end = 0;
-  std::uint64_t bias = 0;   // program address = address in the file's symbol table + bias
+  std::uint64_t bias = 0;  // program address = address in the file's symbol table + bias
 };
 
 // A part of a recording: the events with first <= sequence number <= last, of all threads or of
@@ -41,7 +40,7 @@ struct LogMetadata {
   std::string filter;     // which accesses were recorded: "all", "first"
   std::string started;    // wall clock, UTC, ISO 8601; informative
   std::vector<LogModule> modules;
-  std::vector<LogPart> parts;  // what of the recording is here; empty: the log was never cut
+  std::vector<LogPart> parts;     // what of the recording is here; empty: the log was never cut
   std::vector<ThreadId> threads;  // of the whole recording; only where there are parts
 
   nlohmann::json ToJson() const;

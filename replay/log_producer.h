@@ -4,8 +4,8 @@
 // Freestanding and inline: plain pointers into the segment, no library call, exception, allocation
 // or thread-local variable. Nothing here waits: where there is no room, the caller is told so.
 //
-// Protocol. A chunk is free, or being filled by one thread, or full. A producer takes a free chunk by
-// compare-and-swap, appends, publishes each record by storing `committed`, and at last marks the
+// Protocol. A chunk is free, or being filled by one thread, or full. A producer takes a free chunk
+// by compare-and-swap, appends, publishes each record by storing `committed`, and at last marks the
 // chunk full; only the drain makes it free again. So each field has one writer at a time, and a
 // process killed at any instruction leaves every committed record readable.
 #pragma once
@@ -33,9 +33,9 @@ struct alignas(64) ChunkControl {
   std::atomic<std::uint32_t> committed;  // bytes of whole records
   std::atomic<std::uint32_t> ready;      // 1 once the three fields below are valid
   ThreadId thread;
-  std::uint32_t number;  // of the chunk in its thread's stream, from 0
-  Sequence base;         // coding state's sequence number at the start
-  std::uint32_t drained; // the drain's own: bytes already in the file
+  std::uint32_t number;   // of the chunk in its thread's stream, from 0
+  Sequence base;          // coding state's sequence number at the start
+  std::uint32_t drained;  // the drain's own: bytes already in the file
 };
 static_assert(sizeof(ChunkControl) == 64);
 
@@ -63,8 +63,8 @@ struct SegmentHeader {
   alignas(64) std::atomic<std::uint32_t> chunk_hint;
   std::atomic<std::uint32_t> next_stack;  // last index given to a call stack
   std::atomic<std::uint32_t> metadata_bytes;
-  std::atomic<std::uint32_t> closed;        // the producer has ended in order
-  std::atomic<Sequence> lost_from;          // kNoSequence, or no event above it may be missing
+  std::atomic<std::uint32_t> closed;  // the producer has ended in order
+  std::atomic<Sequence> lost_from;    // kNoSequence, or no event above it may be missing
   std::atomic<std::uint64_t> lost_events;
   alignas(64) std::atomic<std::uint64_t> drain_beats;  // grows while a drain is alive
   std::atomic<std::int32_t> drain_errno;               // why the drain cannot write; 0 = it can

@@ -16,8 +16,8 @@ constexpr std::size_t kPadding = kMaxEventRecordBytes + kChunkSlackBytes;
 struct LogReader::Stream {
   ThreadId thread;
   const std::vector<BlockRef>* blocks;
-  std::size_t block = 0;  // current one
-  bool loaded = false;    // its payload is in `payload`, and `decoder` inside it
+  std::size_t block = 0;        // current one
+  bool loaded = false;          // its payload is in `payload`, and `decoder` inside it
   std::uint64_t delivered = 0;  // events of the current block
   BlockHeader header{};
   std::unique_ptr<EventDecoder> decoder;
@@ -42,34 +42,34 @@ LogReader::LogReader(const LogIndex& index, Sequence first, Sequence last)
 LogReader::~LogReader() = default;
 
 void LogReader::SkipTo(Sequence first) {
-  // Read up to first - 1 with the limit in place of the end, then go on.
   std::array<Event, 256> events;
-  std::array<Sequence, 256> sequences;
-  const std::uint64_t before = position_;
-  while (!heap_.empty() && heap_.front().sequence < first) {
-    Next& top = heap_.front();
-    if (!top.stream->loaded && !Load(*top.stream)) return;
-    EventDecoder& decoder = *top.stream->decoder;
-    const std::size_t count = decoder.Decode(events.data(), sequences.data(), events.size(),
-                                             std::min(Limit(), first - 1));
-    top.stream->delivered += count;
-    top.sequence = decoder.NextSequence();
-    if (top.sequence == kNoSequence) {
-      Advance();
-      if (!status_.ok()) return;
-    }
-    SiftDown();
+  while (status_.ok() && !heap_.empty() && heap_.front().sequence < first) {
+    Run(events.data(), nullptr, events.size(), first - 1);
   }
-  position_ = before;
+}
+
+std::size_t LogReader::Run(Event* events, Sequence* sequences, std::size_t capacity,
+                           Sequence last) {
+  Next& top = heap_.front();
+  Stream& stream = *top.stream;
+  if (!stream.loaded && !Load(stream)) return 0;
+  const std::uint64_t left = (*stream.blocks)[stream.block].events - stream.delivered;
+  const std::size_t count = stream.decoder->Decode(
+      events, sequences, std::min<std::uint64_t>(capacity, left), std::min(Limit(), last));
+  stream.delivered += count;
+  top.sequence = stream.decoder->NextSequence();
+  // At the end of the block, or where its header says that the end is.
+  if (top.sequence == kNoSequence || count == left) Advance();
+  if (status_.ok()) SiftDown();
+  return count;
 }
 
 Sequence LogReader::Limit() const {
   // The runner-up is one of the root's children.
-  if (heap_.size() < 2) return last_;
+  if (heap_.size() < 2) return kLastSequence;
   const Next& second = heap_.size() > 2 && heap_[2].Before(heap_[1]) ? heap_[2] : heap_[1];
-  const Sequence limit =
-      heap_[0].thread < second.thread ? second.sequence : second.sequence - (second.sequence > 0);
-  return std::min(limit, last_);
+  // Numbers from different threads are equal only in a hostile log; then the thread decides.
+  return heap_[0].thread < second.thread ? second.sequence : second.sequence - 1;
 }
 
 void LogReader::SiftDown() {
@@ -100,10 +100,10 @@ bool LogReader::Load(Stream& stream) {
   const Sequence first = stream.decoder->NextSequence();
   if (first != (block.events == 0 ? kNoSequence : block.first_sequence) ||
       stream.decoder->failed()) {
-    status_ = Status::Error(fmt::format(
-        "{} is damaged: the block at byte {} does not hold what its header says ({})",
-        index_.path(), block.offset,
-        stream.decoder->failed() ? stream.decoder->error() : "other sequence numbers"));
+    status_ = Status::Error(
+        fmt::format("{} is damaged: the block at byte {} does not hold what its header says ({})",
+                    index_.path(), block.offset,
+                    stream.decoder->failed() ? stream.decoder->error() : "other sequence numbers"));
     return false;
   }
   return true;
@@ -112,12 +112,12 @@ bool LogReader::Load(Stream& stream) {
 void LogReader::Advance() {
   Stream& stream = *heap_.front().stream;
   const BlockRef& block = (*stream.blocks)[stream.block];
-  if (stream.decoder->failed() || stream.delivered != block.events ||
-      stream.decoder->sequence() != block.last_sequence) {
-    status_ = Status::Error(fmt::format(
-        "{} is damaged: the block at byte {} does not hold what its header says ({})",
-        index_.path(), block.offset,
-        stream.decoder->failed() ? stream.decoder->error() : "other events"));
+  if (stream.decoder->failed() || stream.decoder->NextSequence() != kNoSequence ||
+      stream.delivered != block.events || stream.decoder->sequence() != block.last_sequence) {
+    status_ = Status::Error(
+        fmt::format("{} is damaged: the block at byte {} does not hold what its header says ({})",
+                    index_.path(), block.offset,
+                    stream.decoder->failed() ? stream.decoder->error() : "other events"));
     return;
   }
   stream.loaded = false;
@@ -134,20 +134,8 @@ void LogReader::Advance() {
 std::size_t LogReader::Read(Event* events, Sequence* sequences, std::size_t capacity) {
   std::size_t count = 0;
   while (count < capacity && status_.ok() && !heap_.empty() && heap_[0].sequence <= last_) {
-    Next& top = heap_[0];
-    Stream& stream = *top.stream;
-    if (!stream.loaded && !Load(stream)) break;
-    const std::size_t got =
-        stream.decoder->Decode(events + count, sequences == nullptr ? nullptr : sequences + count,
-                               capacity - count, Limit());
-    stream.delivered += got;
-    count += got;
-    top.sequence = stream.decoder->NextSequence();
-    if (top.sequence == kNoSequence) {
-      Advance();
-      if (!status_.ok()) break;
-    }
-    SiftDown();
+    count += Run(events + count, sequences == nullptr ? nullptr : sequences + count,
+                 capacity - count, last_);
   }
   position_ += count;
   return count;

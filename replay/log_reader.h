@@ -17,8 +17,8 @@ namespace trapline {
 // One pass over a log. Not thread-safe; several readers may share an index.
 class LogReader {
  public:
-  // Delivers the events with first <= sequence number <= last; what is before `first` is decoded and
-  // passed over. By default all of which nothing is missing: see LogIndex::complete_up_to.
+  // Delivers the events with first <= sequence number <= last; what is before `first` is decoded
+  // and passed over. By default all of which nothing is missing: see LogIndex::complete_up_to.
   LogReader(const LogIndex& index, Sequence first, Sequence last);
   explicit LogReader(const LogIndex& index) : LogReader(index, 0, index.complete_up_to()) {}
   ~LogReader();
@@ -38,8 +38,8 @@ class LogReader {
     ThreadId thread;
     Stream* stream;
 
-    // Numbers are equal only inside one thread, in logs as Trapline records them; the thread decides
-    // otherwise, so that the order is total for any file.
+    // Numbers are equal only inside one thread, in logs as Trapline records them; the thread
+    // decides otherwise, so that the order is total for any file.
     bool Before(const Next& other) const {
       return sequence != other.sequence ? sequence < other.sequence : thread < other.thread;
     }
@@ -52,6 +52,8 @@ class LogReader {
   // The first stream's block is used up: on to its next block, or away with it.
   void Advance();
   void SkipTo(Sequence first);
+  // Lets the first stream run until another one's turn, `last`, or the end of its block.
+  std::size_t Run(Event* events, Sequence* sequences, std::size_t capacity, Sequence last);
 
   const LogIndex& index_;
   const Sequence last_;

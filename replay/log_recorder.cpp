@@ -34,6 +34,7 @@ Status LogRecorder::Start(const std::string& path, const LogMetadata& metadata,
     words.push_back(segment_.name());
     words.push_back(path);
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const int error =

@@ -1,5 +1,5 @@
-// A recording as the workload's process sees it: the segment, the drain (a thread or a process), and
-// what to do when the drain cannot keep up.
+// A recording as the workload's process sees it: the segment, the drain (a thread or a process),
+// and what to do when the drain cannot keep up.
 #pragma once
 
 #include <atomic>

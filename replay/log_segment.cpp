@@ -57,8 +57,7 @@ Status LogSegment::Create(const std::string& name, const SegmentOptions& options
   layout.control_offset = layout.metadata_offset + layout.metadata_capacity;
   layout.data_offset =
       layout.control_offset + RoundUp(std::uint64_t{layout.chunk_count} * sizeof(ChunkControl));
-  layout.total_bytes =
-      layout.data_offset + std::uint64_t{layout.chunk_count} * layout.chunk_bytes;
+  layout.total_bytes = layout.data_offset + std::uint64_t{layout.chunk_count} * layout.chunk_bytes;
   try {
     ipc::shared_memory_object memory(ipc::create_only, name.c_str(), ipc::read_write,
                                      ipc::permissions(0600));
@@ -67,10 +66,11 @@ Status LogSegment::Create(const std::string& name, const SegmentOptions& options
     region_ = ipc::mapped_region(memory, ipc::read_write);
   } catch (const ipc::interprocess_exception& error) {
     if (error.get_error_code() != ipc::already_exists_error) Remove(name);
-    return Status::Error(fmt::format(
-        "cannot create {} MiB of shared memory as {}: {}; remove what is left of it in /dev/shm, or "
-        "make room there",
-        layout.total_bytes >> 20, name, error.what()));
+    return Status::Error(
+        fmt::format("cannot create {} MiB of shared memory as {}: {}; remove what is left of it in "
+                    "/dev/shm, or "
+                    "make room there",
+                    layout.total_bytes >> 20, name, error.what()));
   }
   name_ = name;
   auto* header = static_cast<SegmentHeader*>(region_.get_address());  // fresh memory: all zero
@@ -91,8 +91,9 @@ Status LogSegment::Create(const std::string& name, const SegmentOptions& options
   view_ = ProducerView::Of(header);
   if (!AddMetadata(metadata.ToJson())) {
     Remove(name);
-    return Status::Error(fmt::format(
-        "cannot record: the description of the program takes more than {} bytes", layout.metadata_capacity));
+    return Status::Error(
+        fmt::format("cannot record: the description of the program takes more than {} bytes",
+                    layout.metadata_capacity));
   }
   header->magic.store(SegmentHeader::kMagic, std::memory_order_release);
   return {};
@@ -103,8 +104,8 @@ Status LogSegment::Attach(const std::string& name) {
     const ipc::shared_memory_object memory(ipc::open_only, name.c_str(), ipc::read_write);
     region_ = ipc::mapped_region(memory, ipc::read_write);
   } catch (const ipc::interprocess_exception& error) {
-    return Status::Error(fmt::format("cannot open shared memory {}: {}; is the recording still there?",
-                                     name, error.what()));
+    return Status::Error(fmt::format(
+        "cannot open shared memory {}: {}; is the recording still there?", name, error.what()));
   }
   name_ = name;
   auto* header = static_cast<SegmentHeader*>(region_.get_address());
@@ -138,15 +139,15 @@ bool LogSegment::AddMetadata(const nlohmann::json& object) const {
   char* at = reinterpret_cast<char*>(&header()) + header().metadata_offset + used;
   const auto size = static_cast<std::uint32_t>(text.size());
   std::memcpy(at, &size, sizeof(size));
-  std::memcpy(at + sizeof(size), text.data(), text.size());
+  std::copy(text.begin(), text.end(), at + sizeof(size));
   header().metadata_bytes.store(used + static_cast<std::uint32_t>(sizeof(size)) + size,
                                 std::memory_order_release);
   return true;
 }
 
 std::string_view LogSegment::NextMetadata(std::uint32_t* position) const {
-  const std::uint32_t used = std::min(header().metadata_bytes.load(std::memory_order_acquire),
-                                      header().metadata_capacity);
+  const std::uint32_t used =
+      std::min(header().metadata_bytes.load(std::memory_order_acquire), header().metadata_capacity);
   std::uint32_t size = 0;
   if (used - *position < sizeof(size) || *position > used) return {};
   const char* at = reinterpret_cast<const char*>(&header()) + header().metadata_offset + *position;

@@ -1,12 +1,11 @@
-// The shared memory through which a workload's events reach the drain: creating, attaching, removing
-// it. What lies in it is log_producer.h.
+// The shared memory through which a workload's events reach the drain: creating, attaching,
+// removing it. What lies in it is log_producer.h.
 #pragma once
 
+#include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <boost/interprocess/mapped_region.hpp>
 
 #include "replay/log_file.h"
 #include "replay/log_metadata.h"
@@ -52,8 +51,8 @@ class LogSegment {
   ProducerView view_{};
 };
 
-// When process `pid` began, in clock ticks since boot: tells it from a later one of the same number. 0
-// if there is none.
+// When process `pid` began, in clock ticks since boot: tells it from a later one of the same
+// number. 0 if there is none.
 std::uint64_t ProcessStart(int pid);
 
 // Nanoseconds of CLOCK_MONOTONIC.

@@ -8,11 +8,11 @@ namespace trapline {
 // One thread's chunk under construction.
 struct LogWriter::Stream {
   ThreadId thread = 0;
-  std::uint32_t chunk = 0;     // number of the current chunk
-  std::uint32_t flushed = 0;   // bytes of it in the file
-  std::uint32_t events = 0;    // since `flushed`
-  Sequence base = 0;           // at `flushed`
-  Sequence first = 0;          // of the first event since
+  std::uint32_t chunk = 0;    // number of the current chunk
+  std::uint32_t flushed = 0;  // bytes of it in the file
+  std::uint32_t events = 0;   // since `flushed`
+  Sequence base = 0;          // at `flushed`
+  Sequence first = 0;         // of the first event since
   Sequence last = 0;
   std::uint8_t* next = nullptr;
   std::vector<std::uint8_t> bytes;
@@ -81,8 +81,8 @@ void LogWriter::AppendStack(ThreadId thread, std::uint32_t id,
   Stream& stream = StreamOf(thread);
   MakeRoom(stream, kMaxStackRecordBytes);
   const auto count = std::min<std::size_t>(frames.size(), kMaxStackFrames);
-  stream.next = stream.encoder.EncodeStack(stream.next, id, frames.data(),
-                                           static_cast<std::uint32_t>(count));
+  stream.next =
+      stream.encoder.EncodeStack(stream.next, id, frames.data(), static_cast<std::uint32_t>(count));
 }
 
 void LogWriter::Flush(Stream& stream) {

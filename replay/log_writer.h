@@ -1,5 +1,5 @@
-// Writes a trap log from events that are already in their total order: import, cut, merge, traces of
-// tests. (Recordings of running programs go through log_producer.h and log_drain.h.)
+// Writes a trap log from events that are already in their total order: import, cut, merge, traces
+// of tests. (Recordings of running programs go through log_producer.h and log_drain.h.)
 #pragma once
 
 #include <cstddef>

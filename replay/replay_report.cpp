@@ -46,11 +46,16 @@ const DetectorResult* Find(const ReplayResult& result, const std::string& name) 
 
 const char* AccessName(EventKind kind) {
   switch (kind) {
-    case EventKind::kRead: return "read";
-    case EventKind::kWrite: return "write";
-    case EventKind::kAtomicRead: return "atomic read";
-    case EventKind::kAtomicWrite: return "atomic write";
-    default: return "atomic update";
+    case EventKind::kRead:
+      return "read";
+    case EventKind::kWrite:
+      return "write";
+    case EventKind::kAtomicRead:
+      return "atomic read";
+    case EventKind::kAtomicWrite:
+      return "atomic write";
+    default:
+      return "atomic update";
   }
 }
 
@@ -87,9 +92,10 @@ json PlaceJson(const Place& place) {
 }
 
 json AccessJson(const Access& access, const StackTable& stacks, Symbolizer& symbolizer) {
-  json object = {{"kind", AccessName(access.kind)}, {"thread", access.thread},
-                 {"address", access.address},       {"size", access.size},
-                 {"event", access.index},           {"place", PlaceJson(symbolizer.Resolve(access.ip))}};
+  json object = {
+      {"kind", AccessName(access.kind)}, {"thread", access.thread},
+      {"address", access.address},       {"size", access.size},
+      {"event", access.index},           {"place", PlaceJson(symbolizer.Resolve(access.ip))}};
   if (const auto stack = stacks.find(access.stack); access.stack != 0 && stack != stacks.end()) {
     for (const std::uint64_t frame : stack->second) {
       object["stack"].push_back(PlaceJson(symbolizer.Resolve(frame)));
@@ -106,8 +112,9 @@ std::string RaceReport(const LogIndex& index, const ReplayResult& result, Symbol
                                  metadata.program.empty() ? "trap log" : metadata.program,
                                  result.events, index.threads().size());
   for (const DetectorResult& detector : result.detectors) {
-    text += fmt::format("\n{}: {} {}\n", detector.name, detector.races.size(),
-                        detector.races.size() == 1 ? "pair of places races" : "pairs of places race");
+    text +=
+        fmt::format("\n{}: {} {}\n", detector.name, detector.races.size(),
+                    detector.races.size() == 1 ? "pair of places races" : "pairs of places race");
     std::size_t number = 0;
     for (const Race& race : detector.races) {
       text += fmt::format("\n{} {} on {} bytes at {:#x}\n", ++number, RaceKindName(race), race.size,
@@ -123,10 +130,10 @@ std::string ComparisonReport(const ReplayResult& result, const std::string& trut
   const DetectorResult* true_result = Find(result, truth);
   const std::set<PlacePair> true_pairs =
       true_result == nullptr ? std::set<PlacePair>{} : PlacePairs(*true_result);
-  std::string text = fmt::format(
-      "{} events in {:.2f} s, of which {:.2f} s went into reading the log; truth: {}\n",
-      result.events, static_cast<double>(result.wall_ns) / 1e9,
-      static_cast<double>(result.read_ns) / 1e9, truth);
+  std::string text =
+      fmt::format("{} events in {:.2f} s, of which {:.2f} s went into reading the log; truth: {}\n",
+                  result.events, static_cast<double>(result.wall_ns) / 1e9,
+                  static_cast<double>(result.read_ns) / 1e9, truth);
   text += fmt::format("{:<24}{:>8}{:>8}{:>8}{:>8}{:>12}{:>10}{:>10}{:>10}\n", "detector", "found",
                       "agreed", "missed", "extra", "all races", "time s", "Mevent/s", "MiB");
   for (const DetectorResult& detector : result.detectors) {
@@ -141,10 +148,9 @@ std::string ComparisonReport(const ReplayResult& result, const std::string& trut
   }
   for (const DetectorResult& detector : result.detectors) {
     if (detector.statistics.empty()) continue;
-    text += fmt::format("\n{}{}\n", detector.name,
-                        detector.shards > 1
-                            ? fmt::format(" (sums over {} shards)", detector.shards)
-                            : "");
+    text += fmt::format(
+        "\n{}{}\n", detector.name,
+        detector.shards > 1 ? fmt::format(" (sums over {} shards)", detector.shards) : "");
     for (const Statistic& statistic : detector.statistics) {
       text += fmt::format("  {:<40}{:>16}", statistic.name, statistic.value);
       if (statistic.whole != 0) {

@@ -2,9 +2,8 @@
 // whenever the log and the detectors are; times and memory are only in the comparison.
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "replay/log_index.h"
 #include "replay/replayer.h"
@@ -16,8 +15,8 @@ namespace trapline {
 std::string RaceReport(const LogIndex& index, const ReplayResult& result, Symbolizer& symbolizer);
 
 // A table of the detectors side by side: pairs of places found, and how many of them the detector
-// `truth` (one of the result's) found too, missed by comparison, or did not find; time; memory; then
-// each detector's own statistics.
+// `truth` (one of the result's) found too, missed by comparison, or did not find; time; memory;
+// then each detector's own statistics.
 std::string ComparisonReport(const ReplayResult& result, const std::string& truth);
 
 // Both as JSON; the comparison only if `truth` is not empty.

@@ -143,13 +143,13 @@ Status MakeLane(const std::string& name, const ReplayOptions& options,
       return Status::Error(fmt::format("there is no detector {}; choose from {}", full, names));
     }
   }
-  lanes->push_back(std::make_unique<Lane>(full, std::move(detectors), heap,
-                                          options.detectors.size() > 1));
+  lanes->push_back(
+      std::make_unique<Lane>(full, std::move(detectors), heap, options.detectors.size() > 1));
   return {};
 }
 
-// Detectors and shards see long accesses in pieces. What a report shows is the whole access, so that
-// it does not depend on how memory was split: those accesses are looked up in the log again.
+// Detectors and shards see long accesses in pieces. What a report shows is the whole access, so
+// that it does not depend on how memory was split: those accesses are looked up in the log again.
 class WholeAccesses {
  public:
   explicit WholeAccesses(bool all) : all_(all) {}
@@ -189,8 +189,8 @@ class WholeAccesses {
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> found_;
 };
 
-// Brings the races of all shards into the order of an unsplit detector, with one race for each pair of
-// places.
+// Brings the races of all shards into the order of an unsplit detector, with one race for each pair
+// of places.
 void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races) {
   std::stable_sort(races->begin(), races->end(), [](const Race& a, const Race& b) {
     return std::tuple(a.second.index, a.address, a.first.index) <
@@ -207,8 +207,8 @@ void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races)
     whole.Restore(&race.first);
     whole.Restore(&race.second);
     const std::uint64_t begin = std::max(race.first.address, race.second.address);
-    const std::uint64_t end = std::min(race.first.address + race.first.size,
-                                       race.second.address + race.second.size);
+    const std::uint64_t end =
+        std::min(race.first.address + race.first.size, race.second.address + race.second.size);
     // Moved history: the earlier access was made at another address.
     if (begin < end) {
       race.address = begin;
@@ -226,8 +226,8 @@ void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races)
 
 bool Shardable(const std::string& detector) {
   // Left out: samplers and filters, which decide by all accesses, and what works on windows.
-  static constexpr std::array kNames = {"empty",  "basicvc",   "djit+",  "fasttrack", "eraser",
-                                        "hybrid", "multirace", "lard",   "acculock"};
+  static constexpr std::array kNames = {"empty",  "basicvc",   "djit+", "fasttrack", "eraser",
+                                        "hybrid", "multirace", "lard",  "acculock"};
   return std::find(kNames.begin(), kNames.end(), detector) != kNames.end();
 }
 
@@ -260,14 +260,16 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
         continue;
       }
       if (event.size > kMaxAccessBytes) {
-        return Status::Error(fmt::format("{}: event {} is an access of {} bytes, more than any "
-                                         "program can make; the log cannot be right",
-                                         index.path(), first + i, event.size));
+        return Status::Error(
+            fmt::format("{}: event {} is an access of {} bytes, more than any "
+                        "program can make; the log cannot be right",
+                        index.path(), first + i, event.size));
       }
       crossing.push_back(i);
     }
     for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
-    if (std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane->ambiguous(); })) {
+    if (std::any_of(lanes.begin(), lanes.end(),
+                    [](const auto& lane) { return lane->ambiguous(); })) {
       ReplayOptions unsplit = options;
       unsplit.shards = 1;
       return Replay(index, unsplit, result);

@@ -31,11 +31,11 @@ struct ReplayOptions {
 
 struct DetectorResult {
   std::string name;
-  std::vector<Race> races;  // in order of discovery, one for each pair of places
+  std::vector<Race> races;       // in order of discovery, one for each pair of places
   std::uint64_t race_count = 0;  // found, repetitions included
   std::vector<Statistic> statistics;
-  unsigned shards = 1;        // instances that were used
-  std::uint64_t cpu_ns = 0;   // processor time spent in it
+  unsigned shards = 1;             // instances that were used
+  std::uint64_t cpu_ns = 0;        // processor time spent in it
   std::uint64_t memory_bytes = 0;  // heap it held at its end (approximate when several run)
 };
 

@@ -83,15 +83,16 @@ void ShardedDetector::OnEvents(std::span<const Event> events, std::uint64_t firs
   std::uint64_t index = first_index;
   for (const Event& event : events) {
     if (IsPlainAccess(event.kind)) {
-      map_.ForEachPiece(event.address, event.size,
-                        [&](unsigned shard, std::uint64_t address, std::uint64_t size) {
-                          Indexed& indexed = shards_[shard].events.emplace_back(Indexed{event, index});
-                          indexed.event.address = address;
-                          indexed.event.size = size;
-                          const std::uint64_t end = address + size;
-                          ambiguous_ = ambiguous_ || (end % ShardMap::kGranule != 0 &&
-                                                      end != event.address + event.size);
-                        });
+      map_.ForEachPiece(
+          event.address, event.size,
+          [&](unsigned shard, std::uint64_t address, std::uint64_t size) {
+            Indexed& indexed = shards_[shard].events.emplace_back(Indexed{event, index});
+            indexed.event.address = address;
+            indexed.event.size = size;
+            const std::uint64_t end = address + size;
+            ambiguous_ =
+                ambiguous_ || (end % ShardMap::kGranule != 0 && end != event.address + event.size);
+          });
     } else {
       if (event.kind == EventKind::kCopyHistory) {
         map_.Copy(event.address, event.aux, event.size);

@@ -24,7 +24,8 @@ class ShardMap {
 
   explicit ShardMap(unsigned shards) : shards_(shards) {}
 
-  // Calls visit(shard, address, size) for the pieces of [address, address+size), in ascending order.
+  // Calls visit(shard, address, size) for the pieces of [address, address+size), in ascending
+  // order.
   template <class Visit>
   void ForEachPiece(std::uint64_t address, std::uint64_t size, Visit&& visit) const {
     while (size > 0) {
@@ -78,9 +79,10 @@ class ShardedDetector {
   void OnEvents(std::span<const Event> events, std::uint64_t first_index);
   void Finish();
 
-  // True once an access had to be split elsewhere than at a multiple of kGranule, because memory with
-  // history was moved there. Some detectors look at an access as a whole (they check none of it if all
-  // of it is known), so that the result may not be that of an unsplit one and is not to be used.
+  // True once an access had to be split elsewhere than at a multiple of kGranule, because memory
+  // with history was moved there. Some detectors look at an access as a whole (they check none of
+  // it if all of it is known), so that the result may not be that of an unsplit one and is not to
+  // be used.
   bool ambiguous() const { return ambiguous_; }
 
   const std::vector<std::unique_ptr<Detector>>& detectors() const { return detectors_; }

@@ -1,5 +1,6 @@
 #include "replay/symbolizer.h"
 
+#include <cxxabi.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -7,7 +8,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cxxabi.h>
 #include <memory>
 
 namespace trapline {
@@ -54,7 +54,8 @@ std::string BuildIdOf(const std::string& path) {
   if (Elf* elf = elf_begin(descriptor, ELF_C_READ_MMAP, nullptr); elf != nullptr) {
     const void* bytes = nullptr;
     const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
-    if (size > 0) id = Hexadecimal(static_cast<const unsigned char*>(bytes), static_cast<int>(size));
+    if (size > 0)
+      id = Hexadecimal(static_cast<const unsigned char*>(bytes), static_cast<int>(size));
     elf_end(elf);
   }
   close(descriptor);
@@ -71,9 +72,9 @@ void Symbolizer::Open(Opened& opened) const {
   Dwfl* session = dwfl_begin(&Callbacks());
   if (session == nullptr) return;
   dwfl_report_begin(session);
-  const bool reported = dwfl_report_elf(session, opened.module.path.c_str(),
-                                        opened.module.path.c_str(), -1, opened.module.bias,
-                                        true) != nullptr;
+  const bool reported =
+      dwfl_report_elf(session, opened.module.path.c_str(), opened.module.path.c_str(), -1,
+                      opened.module.bias, true) != nullptr;
   dwfl_report_end(session, nullptr, nullptr);
   if (reported) {
     opened.session = session;
@@ -100,8 +101,7 @@ const Place& Symbolizer::Resolve(std::uint64_t address) {
       place.function = Demangled(name);
     }
     if (Dwfl_Line* line = dwfl_module_getsrc(module, address); line != nullptr) {
-      const char* file =
-          dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
+      const char* file = dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
       if (file != nullptr) place.file = file;
     }
     break;
@@ -111,7 +111,7 @@ const Place& Symbolizer::Resolve(std::uint64_t address) {
 
 std::string PlaceText(const Place& place) {
   if (place.module.empty()) return fmt::format("{:#x}", place.address);
-  const std::string module =
+  std::string module =
       fmt::format("{}+{:#x}", place.module.substr(place.module.rfind('/') + 1), place.offset);
   if (place.function.empty()) return module;
   if (place.file.empty()) return fmt::format("{} ({})", place.function, module);

@@ -16,7 +16,7 @@ namespace trapline {
 // What is known of one program address. `module` empty: it lies in none.
 struct Place {
   std::uint64_t address = 0;
-  std::string module;        // path at recording
+  std::string module;  // path at recording
   std::string build_id;
   std::uint64_t offset = 0;  // address in the module's file (address - bias)
   std::string function;      // empty = unknown

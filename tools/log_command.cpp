@@ -1,12 +1,12 @@
 #include "tools/log_command.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -26,12 +26,12 @@ namespace trapline {
 namespace {
 
 constexpr std::array<const char*, kEventKinds> kKindNames = {
-    "read",           "write",          "atomic-read",    "atomic-write",  "atomic-rmw",
-    "acquire",        "release",        "acquire-shared", "release-shared", "happens-before",
-    "happens-after",  "fork",           "join",           "thread-end",    "barrier-enter",
-    "barrier-leave",  "clear-history",  "copy-history",   "identity",      "track",
-    "untrack",        "track-thread",   "untrack-thread", "sampling-begin", "sampling-end",
-    "missing-begin",  "missing-end"};
+    "read",          "write",         "atomic-read",    "atomic-write",   "atomic-rmw",
+    "acquire",       "release",       "acquire-shared", "release-shared", "happens-before",
+    "happens-after", "fork",          "join",           "thread-end",     "barrier-enter",
+    "barrier-leave", "clear-history", "copy-history",   "identity",       "track",
+    "untrack",       "track-thread",  "untrack-thread", "sampling-begin", "sampling-end",
+    "missing-begin", "missing-end"};
 constexpr std::array<const char*, 5> kOrderNames = {"relaxed", "acquire", "release", "acq-rel",
                                                     "seq-cst"};
 
@@ -42,8 +42,9 @@ int Fail(const std::string& message) {
 int Check(const Status& status) { return status.ok() ? 0 : Fail(status.message()); }
 
 std::string PartText(const LogPart& part) {
-  std::string text = fmt::format("sequence {} to {}", part.first,
-                                 part.last == kLastSequence ? "the end" : fmt::to_string(part.last));
+  std::string text =
+      fmt::format("sequence {} to {}", part.first,
+                  part.last == kLastSequence ? "the end" : fmt::to_string(part.last));
   if (part.all_threads) return text + ", all threads";
   text += part.threads.size() == 1 ? ", thread" : ", threads";
   for (const ThreadId thread : part.threads) text += fmt::format(" {}", thread);
@@ -125,8 +126,8 @@ int Dump(const std::string& path, const LogPart& part, bool past_gap) {
   std::array<Sequence, 512> sequences;
   while (const std::size_t count = reader.Read(events.data(), sequences.data(), events.size())) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (part.all_threads || std::binary_search(part.threads.begin(), part.threads.end(),
-                                                 events[i].thread)) {
+      if (part.all_threads ||
+          std::binary_search(part.threads.begin(), part.threads.end(), events[i].thread)) {
         PrintEvent(events[i], sequences[i]);
       }
     }
@@ -195,8 +196,8 @@ int Cut(const std::string& path, const Range& range, const std::string& output) 
     const std::optional<Sequence> first = at(range.seconds[0]);
     const std::optional<Sequence> last = at(range.seconds[1]);
     if (!first || !last) {
-      return Fail(fmt::format("cannot cut {} by time: it was recorded without a clock; use --sequence",
-                              path));
+      return Fail(fmt::format(
+          "cannot cut {} by time: it was recorded without a clock; use --sequence", path));
     }
     // From behind one checkpoint to the other, so that neighbouring cuts do not overlap.
     part.first = std::max(part.first, range.seconds[0] <= 0 ? 0 : *first + 1);
@@ -233,11 +234,14 @@ int Import(const std::string& text, const std::string& output) {
   Event event{};
   for (;;) {
     switch (reader.Next(&event)) {
-      case StdReader::Result::kEvent: writer.Append(event); continue;
+      case StdReader::Result::kEvent:
+        writer.Append(event);
+        continue;
       case StdReader::Result::kError:
         return Fail(fmt::format("cannot import {}: {}; {} holds what comes before", text,
                                 reader.error(), output));
-      case StdReader::Result::kEnd: break;
+      case StdReader::Result::kEnd:
+        break;
     }
     break;
   }
@@ -273,7 +277,8 @@ int Export(const std::string& path, const std::string& output, const std::string
   });
   if (!status.ok()) return Fail(status.message());
   out.close();
-  if (!out) return Fail(fmt::format("cannot write {}; is there room, and may you write there?", output));
+  if (!out)
+    return Fail(fmt::format("cannot write {}; is there room, and may you write there?", output));
   if (locations.empty()) return 0;
   std::ofstream list(locations);
   std::size_t number = 0;
@@ -347,34 +352,33 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   CLI::App* merge = log->add_subcommand("merge", "Put pieces of one recording together");
   merge->add_option("LOGS", arguments->inputs)->required();
   merge->add_option("-o,--output", arguments->output)->required();
-  merge->callback([arguments, &exit_status] {
-    exit_status = Merge(arguments->inputs, arguments->output);
-  });
+  merge->callback(
+      [arguments, &exit_status] { exit_status = Merge(arguments->inputs, arguments->output); });
 
   CLI::App* import = log->add_subcommand("import", "Make a log of a trace in the STD text format");
   import->add_option("TRACE", arguments->log)->required();
   import->add_option("-o,--output", arguments->output)->required();
   import->callback([arguments, &exit_status] {
     exit_status = Import(arguments->log, arguments->output);
-  });
+});
 
-  CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
-  exports->add_option("LOG", arguments->log)->required();
-  exports->add_option("-o,--output", arguments->output)->required();
-  exports->add_option("--number-locations", arguments->locations,
-                      "number the program addresses from 1 and list them in this file");
-  exports->callback([arguments, &exit_status] {
-    exit_status = Export(arguments->log, arguments->output, arguments->locations);
-  });
+CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
+exports->add_option("LOG", arguments->log)->required();
+exports->add_option("-o,--output", arguments->output)->required();
+exports->add_option("--number-locations", arguments->locations,
+                    "number the program addresses from 1 and list them in this file");
+exports->callback([arguments, &exit_status] {
+  exit_status = Export(arguments->log, arguments->output, arguments->locations);
+});
 
-  CLI::App* drain = log->add_subcommand(
-      "drain", "Write what a recording left in shared memory, until it ends");
-  drain->add_option("SEGMENT", arguments->segment, "its name in /dev/shm")->required();
-  drain->add_option("LOG", arguments->log, "a new log, or the unfinished one of this recording")
-      ->required();
-  drain->callback([arguments, &exit_status] {
-    exit_status = Drain(arguments->segment, arguments->log);
-  });
-}
+CLI::App* drain =
+    log->add_subcommand("drain", "Write what a recording left in shared memory, until it ends");
+drain->add_option("SEGMENT", arguments->segment, "its name in /dev/shm")->required();
+drain->add_option("LOG", arguments->log, "a new log, or the unfinished one of this recording")
+    ->required();
+drain->callback([arguments, &exit_status] {
+  exit_status = Drain(arguments->segment, arguments->log);
+});
+}  // namespace trapline
 
 }  // namespace trapline

@@ -7,8 +7,8 @@ class App;
 
 namespace trapline {
 
-// Adds the subcommand `log` to `app`. When it runs, it sets `exit_status` (0 success, 1 failure). Both
-// must outlive the parse.
+// Adds the subcommand `log` to `app`. When it runs, it sets `exit_status` (0 success, 1 failure).
+// Both must outlive the parse.
 void AddLogCommand(CLI::App& app, int& exit_status);
 
 }  // namespace trapline

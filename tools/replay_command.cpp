@@ -51,15 +51,16 @@ int Run(const Arguments& arguments) {
   if (Status status = index.Open(arguments.log); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
     if (index.damaged() && !arguments.partial) {
-      return Fail(fmt::format("{} is damaged: {}; --partial replays what comes before", arguments.log,
-                              index.missing()));
+      return Fail(fmt::format("{} is damaged: {}; --partial replays what comes before",
+                              arguments.log, index.missing()));
     }
     fmt::print(stderr, "trapline replay: {} is not complete: {}\n", arguments.log, index.missing());
   }
   if (!index.metadata().parts.empty()) {
-    fmt::print(stderr,
-               "trapline replay: {} is a piece of a recording; what happened outside it is unknown\n",
-               arguments.log);
+    fmt::print(
+        stderr,
+        "trapline replay: {} is a piece of a recording; what happened outside it is unknown\n",
+        arguments.log);
   }
   ReplayOptions options;
   options.detectors = arguments.detectors;
@@ -93,8 +94,8 @@ int Run(const Arguments& arguments) {
          << '\n';
     file.close();
     if (!file) {
-      return Fail(fmt::format("cannot write {}; is there room, and may you write there?",
-                              arguments.json));
+      return Fail(
+          fmt::format("cannot write {}; is there room, and may you write there?", arguments.json));
     }
   }
   return 0;
@@ -114,12 +115,14 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--compare", arguments->compare, "compare the detectors in a table");
   command->add_option("--truth", arguments->truth,
                       "detector that the others are compared with (default: the first)");
-  command->add_option("--shards", arguments->shards,
-                      "split memory over this many threads; the report stays the same")
+  command
+      ->add_option("--shards", arguments->shards,
+                   "split memory over this many threads; the report stays the same")
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "also write the report as JSON to this file");
-  command->add_option("--sampling-rate", arguments->options.sampling_rate,
-                      "share of time that sampling detectors look at")
+  command
+      ->add_option("--sampling-rate", arguments->options.sampling_rate,
+                   "share of time that sampling detectors look at")
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--seed", arguments->options.seed, "seed of sampling detectors");
   command->add_flag("--all-races", arguments->options.all_races,

@@ -1,5 +1,5 @@
-// What the trap log costs: recording per event, bytes per access, replay in events per second of processor
-// time of one thread.
+// What the trap log costs: recording per event, bytes per access, replay in events per second of
+// processor time of one thread.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,9 +31,7 @@ struct Settings {
   std::vector<std::string> detectors = {"empty", "fasttrack"};
 };
 
-double Seconds(std::uint64_t since) {
-  return static_cast<double>(MonotonicNs() - since) / 1e9;
-}
+double Seconds(std::uint64_t since) { return static_cast<double>(MonotonicNs() - since) / 1e9; }
 double PeakMiB() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -61,13 +59,12 @@ void MakeLog(const std::string& path, const SyntheticOptions& options) {
   }
   if (status.ok()) status = writer.Finish();
   if (!status.ok()) Die(status.message());
-  fmt::print("  {:.2f} bytes per access before compression", 
+  fmt::print("  {:.2f} bytes per access before compression",
              static_cast<double>(writer.raw_bytes()) / static_cast<double>(accesses));
 }
 
 void ReplayOne(const std::string& name, const SyntheticOptions& options, const Settings& settings) {
-  const std::string path =
-      fmt::format("{}/trapline-bench-{}.log", settings.directory, getpid());
+  const std::string path = fmt::format("{}/trapline-bench-{}.log", settings.directory, getpid());
   fmt::print("{}: {} threads, turns of {} events, {} KiB of arrays, {} KiB of tables\n", name,
              options.threads, options.burst, options.threads * options.array_bytes * 8 >> 10,
              options.table_bytes >> 10);
@@ -97,11 +94,12 @@ void ReplayOne(const std::string& name, const SyntheticOptions& options, const S
     const std::uint64_t started = ThreadCpuNs();
     if (Status status = Replay(index, replay, &result); !status.ok()) Die(status.message());
     const double seconds = static_cast<double>(ThreadCpuNs() - started) / 1e9;
-    fmt::print("  {:<28}{:>8.1f} Mevent/s {:>6.1f} ns/event, of which {:.1f} reading; {} races, "
-               "detector holds {:.0f} MiB\n",
-               "replay " + detector, events / seconds / 1e6, seconds * 1e9 / events,
-               static_cast<double>(result.read_ns) / events, result.detectors[0].races.size(),
-               static_cast<double>(result.detectors[0].memory_bytes) / (1 << 20));
+    fmt::print(
+        "  {:<28}{:>8.1f} Mevent/s {:>6.1f} ns/event, of which {:.1f} reading; {} races, "
+        "detector holds {:.0f} MiB\n",
+        "replay " + detector, events / seconds / 1e6, seconds * 1e9 / events,
+        static_cast<double>(result.read_ns) / events, result.detectors[0].races.size(),
+        static_cast<double>(result.detectors[0].memory_bytes) / (1 << 20));
   }
   unlink(path.c_str());
 }
@@ -121,7 +119,8 @@ void Record(unsigned threads, bool ordered, const Settings& settings) {
   LogRecorder recorder;
   RecorderOptions recorder_options;
   recorder_options.segment.memory_bytes = 256 << 20;
-  if (Status status = recorder.Start(path, {}, recorder_options); !status.ok()) Die(status.message());
+  if (Status status = recorder.Start(path, {}, recorder_options); !status.ok())
+    Die(status.message());
   std::vector<std::uint64_t> cpu(threads);
   const auto work = [&](ThreadId thread) {
     auto log = std::make_unique<ThreadLog>();
@@ -159,10 +158,11 @@ void Record(unsigned threads, bool ordered, const Settings& settings) {
   std::uint64_t busy = 0;
   for (const std::uint64_t ns : cpu) busy += ns;
   const auto all = static_cast<double>(each * threads);
-  fmt::print("record {:>2} threads, {:<8} {:>6.1f} ns/event in the workload, {:>6.1f} Mevent/s, {:.2f} "
-             "bytes per event before compression, {} lost\n",
-             threads, ordered ? "ordered" : "local", static_cast<double>(busy) / all, all / wall / 1e6,
-             static_cast<double>(index.raw_bytes()) / static_cast<double>(index.events()), lost);
+  fmt::print(
+      "record {:>2} threads, {:<8} {:>6.1f} ns/event in the workload, {:>6.1f} Mevent/s, {:.2f} "
+      "bytes per event before compression, {} lost\n",
+      threads, ordered ? "ordered" : "local", static_cast<double>(busy) / all, all / wall / 1e6,
+      static_cast<double>(index.raw_bytes()) / static_cast<double>(index.events()), lost);
   unlink(path.c_str());
 }
 

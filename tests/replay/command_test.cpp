@@ -86,7 +86,8 @@ TEST_F(CommandTest, CutMergeAndExportGiveTheTraceBack) {
   EXPECT_NE(outcome.text.find("holds       sequence 5 to 99999999"), std::string::npos)
       << outcome.text;
   EXPECT_NE(outcome.text.find("not here    sequence 0 to 4"), std::string::npos) << outcome.text;
-  outcome = Command("log merge " + (scratch_ / "b") + " " + (scratch_ / "c") + " -o " + (scratch_ / "d"));
+  outcome =
+      Command("log merge " + (scratch_ / "b") + " " + (scratch_ / "c") + " -o " + (scratch_ / "d"));
   ASSERT_EQ(outcome.status, 0) << outcome.text;
   ASSERT_EQ(Command("log export " + log_ + " -o " + (scratch_ / "1.std")).status, 0);
   ASSERT_EQ(Command("log export " + (scratch_ / "d") + " -o " + (scratch_ / "2.std")).status, 0);

@@ -1,7 +1,8 @@
-// Fuzz target: any bytes as a trap log. The first byte says whether the checksums are made right first,
-// so that the fuzzer gets past them to the decoder.
+// Fuzz target: any bytes as a trap log. The first byte says whether the checksums are made right
+// first, so that the fuzzer gets past them to the decoder.
 //
-// With clang and TRAPLINE_FUZZ it is a libFuzzer target; otherwise it runs over the files it is given.
+// With clang and TRAPLINE_FUZZ it is a libFuzzer target; otherwise it runs over the files it is
+// given.
 #include <sys/mman.h>
 #include <unistd.h>
 

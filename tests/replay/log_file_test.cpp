@@ -125,7 +125,8 @@ TEST_F(LogFileTest, OtherFilesAreRefused) {
 }
 
 // What a damaged log still gives must be the beginning of what was written.
-void ExpectPrefix(const std::vector<RecordedEvent>& read, const std::vector<RecordedEvent>& written) {
+void ExpectPrefix(const std::vector<RecordedEvent>& read,
+                  const std::vector<RecordedEvent>& written) {
   ASSERT_LE(read.size(), written.size());
   ASSERT_TRUE(std::equal(read.begin(), read.end(), written.begin()));
 }
@@ -234,7 +235,8 @@ TEST_F(LogFileTest, WrongContentsUnderGoodChecksumsAreRefused) {
     LogReader reader(index);
     std::vector<Event> events(64);
     std::uint64_t read = 0;
-    while (const std::size_t count = reader.Read(events.data(), nullptr, events.size())) read += count;
+    while (const std::size_t count = reader.Read(events.data(), nullptr, events.size()))
+      read += count;
     if (reader.status().ok()) {
       EXPECT_EQ(read, index.events());
     } else {
@@ -315,8 +317,9 @@ TEST_F(LogFileTest, CutAndMergeGiveTheSameEvents) {
   EXPECT_EQ(gaps[0].threads, (std::vector<ThreadId>{1, 2, 4}));
   EXPECT_EQ(gaps[0].first, middle + 1);
 
-  EXPECT_NE(MergeLogs({scratch_ / "a", scratch_ / "log"}, scratch_ / "x").message().find("both hold"),
-            std::string::npos);
+  EXPECT_NE(
+      MergeLogs({scratch_ / "a", scratch_ / "log"}, scratch_ / "x").message().find("both hold"),
+      std::string::npos);
   WriteRandomLog(scratch_ / "other", 22, 10, 1);
   EXPECT_NE(
       MergeLogs({scratch_ / "a", scratch_ / "other"}, scratch_ / "x").message().find("different"),

@@ -52,7 +52,8 @@ std::map<ThreadId, std::uint64_t> CheckNumbered(const LogIndex& index, Sequence 
   return counts;
 }
 
-void Produce(const LogSegment& segment, ThreadId thread, std::uint64_t count, unsigned local_every) {
+void Produce(const LogSegment& segment, ThreadId thread, std::uint64_t count,
+             unsigned local_every) {
   auto log = std::make_unique<ThreadLog>();
   log->Open(segment.view(), thread);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -83,8 +84,8 @@ TEST_F(LogRecordingTest, ManyThreadsInATotalOrder) {
   metadata.clock = "monotonic";
   const Status started = recorder.Start(scratch_ / "log", metadata, options);
   ASSERT_TRUE(started.ok()) << started.message();
-  // A shared counter, changed under the recording's own order: each thread notes the value it saw, and
-  // the log must show the values in order.
+  // A shared counter, changed under the recording's own order: each thread notes the value it saw,
+  // and the log must show the values in order.
   std::atomic<std::uint64_t> counter{0};
   std::atomic_flag cell = ATOMIC_FLAG_INIT;
   std::vector<std::thread> threads;
@@ -144,7 +145,8 @@ TEST_F(LogRecordingTest, MemoryIsBoundedAndDroppingIsTold) {
   options.chunk_bytes = 4096;
   const std::string name = "trapline-test-drop-" + std::to_string(getpid());
   ASSERT_TRUE(segment.Create(name, options, {}).ok());
-  EXPECT_LT(segment.header().total_bytes, options.memory_bytes + options.metadata_bytes + (64 << 10));
+  EXPECT_LT(segment.header().total_bytes,
+            options.memory_bytes + options.metadata_bytes + (64 << 10));
   // Nobody drains: after the memory is used up, events are lost.
   auto log = std::make_unique<ThreadLog>();
   log->Open(segment.view(), 1);
@@ -193,8 +195,8 @@ TEST_F(LogRecordingTest, DrainWithAFullDiskDoesNotStopTheWorkload) {
     setrlimit(RLIMIT_FSIZE, &limit);
     Produce(recorder.segment(), 0, 500'000, 0);
     const Status status = recorder.Stop();
-    as_expected = as_expected && !status.ok() &&
-                  status.message().find("make room") != std::string::npos;
+    as_expected =
+        as_expected && !status.ok() && status.message().find("make room") != std::string::npos;
     _exit(as_expected ? 0 : 1);
   }
   int state = 0;
@@ -224,9 +226,8 @@ class KillTest : public LogRecordingTest {
       if (!segment.Create(name_, options, {}).ok()) _exit(1);
       std::vector<std::thread> threads;
       for (ThreadId thread = 0; thread < 3; ++thread) {
-        threads.emplace_back([&segment, thread] {
-          Produce(segment, thread, kEndless, thread == 2 ? 5 : 0);
-        });
+        threads.emplace_back(
+            [&segment, thread] { Produce(segment, thread, kEndless, thread == 2 ? 5 : 0); });
       }
       for (std::thread& thread : threads) thread.join();
       _exit(0);
@@ -258,8 +259,8 @@ class KillTest : public LogRecordingTest {
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
   }
 
-  // What the log holds, whatever happened to it, is without a gap up to where it is said to be complete,
-  // and its blocks without a gap in each thread.
+  // What the log holds, whatever happened to it, is without a gap up to where it is said to be
+  // complete, and its blocks without a gap in each thread.
   std::uint64_t Check() {
     LogIndex index;
     const Status status = index.Open(path_);

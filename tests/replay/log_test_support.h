@@ -114,7 +114,8 @@ inline void WriteFile(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Writes a log of `count` random events, with local events and gaps in the numbers, and returns them.
+// Writes a log of `count` random events, with local events and gaps in the numbers, and returns
+// them.
 inline std::vector<RecordedEvent> WriteRandomLog(const std::string& path, std::uint64_t seed,
                                                  std::uint64_t count, std::uint32_t threads,
                                                  const LogWriterOptions& options = {}) {

@@ -30,8 +30,7 @@ std::string ReportOf(const std::string& path, const ReplayOptions& options) {
   status = Replay(index, options, &result);
   EXPECT_TRUE(status.ok()) << status.message();
   Symbolizer symbolizer(index.metadata().modules, true);
-  return RaceReport(index, result, symbolizer) +
-         JsonReport(index, result, "", symbolizer).dump(1);
+  return RaceReport(index, result, symbolizer) + JsonReport(index, result, "", symbolizer).dump(1);
 }
 
 class ReplayTest : public testing::Test {
@@ -56,7 +55,8 @@ class ReplayTest : public testing::Test {
         if (IsAccess(event.kind)) {
           event.stack = event.thread == 1 ? 1 : 0;
           // Everything onto a few pages around a shard's boundary, at odd offsets.
-          if (random() % 4 != 0) event.address = 0x500000 + 8 * ShardMap::kGranule - 300 + random() % 600;
+          if (random() % 4 != 0)
+            event.address = 0x500000 + 8 * ShardMap::kGranule - 300 + random() % 600;
           if (random() % 150 == 0) event.size = 1 + random() % 200'000;
           if (random() % 9 == 0) event.ip = 0;
           if (random() % 100 == 0) {
@@ -72,9 +72,15 @@ class ReplayTest : public testing::Test {
         move.address = 0x500000 + random() % 16 * 32768 + random() % 64 * 8;
         move.size = 1 + random() % 100'000;
         switch (random() % 4) {
-          case 0: move.kind = EventKind::kClearHistory; break;
-          case 1: move.kind = EventKind::kUntrack; break;
-          case 2: move.kind = EventKind::kTrack; break;
+          case 0:
+            move.kind = EventKind::kClearHistory;
+            break;
+          case 1:
+            move.kind = EventKind::kUntrack;
+            break;
+          case 2:
+            move.kind = EventKind::kTrack;
+            break;
           default:
             move.kind = EventKind::kCopyHistory;
             move.aux = 0x500000 + random() % 16 * 32768 + random() % 64 * 8;
@@ -194,17 +200,19 @@ TEST(ShardMapTest, CopiedHistoryStaysWhereItIs) {
   ShardMap map(4);
   const auto shards = [&map](std::uint64_t address, std::uint64_t size) {
     std::vector<std::tuple<unsigned, std::uint64_t, std::uint64_t>> pieces;
-    map.ForEachPiece(address, size, [&pieces](unsigned shard, std::uint64_t at, std::uint64_t length) {
-      pieces.emplace_back(shard, at, length);
-    });
+    map.ForEachPiece(address, size,
+                     [&pieces](unsigned shard, std::uint64_t at, std::uint64_t length) {
+                       pieces.emplace_back(shard, at, length);
+                     });
     return pieces;
   };
   constexpr std::uint64_t kG = ShardMap::kGranule;
   using Pieces = std::vector<std::tuple<unsigned, std::uint64_t, std::uint64_t>>;
   EXPECT_EQ(shards(kG - 4, 8), (Pieces{{0, kG - 4, 4}, {1, kG, 4}}));
   map.Copy(10 * kG, kG - 8, 16);
-  EXPECT_EQ(shards(10 * kG - 1, 20),
-            (Pieces{{1, 10 * kG - 1, 1}, {0, 10 * kG, 8}, {1, 10 * kG + 8, 8}, {2, 10 * kG + 16, 3}}));
+  EXPECT_EQ(
+      shards(10 * kG - 1, 20),
+      (Pieces{{1, 10 * kG - 1, 1}, {0, 10 * kG, 8}, {1, 10 * kG + 8, 8}, {2, 10 * kG + 16, 3}}));
   map.Copy(20 * kG + 4, 10 * kG + 4, 4);
   EXPECT_EQ(shards(20 * kG, 10),
             (Pieces{{0, 20 * kG, 4}, {0, 20 * kG + 4, 4}, {0, 20 * kG + 8, 2}}));

@@ -3,8 +3,8 @@
 // held by one thread, joins last.
 #pragma once
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <random>
 #include <vector>
@@ -15,13 +15,13 @@ namespace trapline {
 
 struct SyntheticOptions {
   std::uint32_t threads = 8;
-  std::uint64_t events = 100'000;       // about as many
-  double burst = 20;                    // mean number of events before another thread's turn
-  std::uint32_t loops = 200;            // distinct pieces of code
+  std::uint64_t events = 100'000;         // about as many
+  double burst = 20;                      // mean number of events before another thread's turn
+  std::uint32_t loops = 200;              // distinct pieces of code
   std::uint64_t array_bytes = 128 << 10;  // of a thread's share of an array; there are 8
-  std::uint64_t table_bytes = 1 << 20;  // of read-only tables that are accessed at random
-  double critical = 0.1;                // share of loop rounds that are critical sections
-  std::uint32_t racy_loops = 3;         // loops that write shared memory without a lock
+  std::uint64_t table_bytes = 1 << 20;    // of read-only tables that are accessed at random
+  double critical = 0.1;                  // share of loop rounds that are critical sections
+  std::uint32_t racy_loops = 3;           // loops that write shared memory without a lock
   std::uint64_t seed = 1;
 };
 
@@ -104,8 +104,8 @@ class SyntheticProgram {
       const std::uint64_t pick = Random(10);
       Site site{};
       site.pattern = pick < 5 ? Pattern::kStride : pick < 7 ? Pattern::kTable : Pattern::kScalar;
-      site.kind = site.pattern != Pattern::kTable && Random(3) == 0 ? EventKind::kWrite
-                                                                    : EventKind::kRead;
+      site.kind =
+          site.pattern != Pattern::kTable && Random(3) == 0 ? EventKind::kWrite : EventKind::kRead;
       // An array's elements have one size; scalars and table entries have 8 bytes.
       site.offset = Random(kArraysPerThread);
       site.size = site.pattern == Pattern::kStride ? kElementBytes[site.offset] : 8;
@@ -158,7 +158,8 @@ class SyntheticProgram {
         address = kTables + Random(options_.table_bytes / 8) * 8;
         break;
       case Pattern::kScalar:
-        address = loop.racy ? kShared + site.offset : kArrays + thread_ * 0x100000000 - 4096 + site.offset;
+        address = loop.racy ? kShared + site.offset
+                            : kArrays + thread_ * 0x100000000 - 4096 + site.offset;
         break;
     }
     Push(site.kind, thread_, address, site.size, ip);
