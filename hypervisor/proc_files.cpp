@@ -27,7 +27,8 @@ std::optional<std::string_view> InOwnProc(std::string_view path) {
   for (const std::string_view own : {std::string_view("self/"), std::string_view("thread-self/")}) {
     if (path.starts_with(own)) return path.substr(own.size());
   }
-  if (path.starts_with(pid) && path.substr(pid.size()).starts_with('/')) return path.substr(pid.size() + 1);
+  if (path.starts_with(pid) && path.substr(pid.size()).starts_with('/'))
+    return path.substr(pid.size() + 1);
   return std::nullopt;
 }
 
@@ -39,6 +40,25 @@ OwnProcFile ClassifyProcPath(const std::string& path) {
   if (*name == "exe") return OwnProcFile::kExecutable;
   if (*name == "maps") return OwnProcFile::kMaps;
   return OwnProcFile::kNone;
+}
+
+std::optional<std::string> ProgramOfOther(const std::string& path) {
+  constexpr std::string_view kProc = "/proc/", kExe = "/exe";
+  if (!path.starts_with(kProc) || !path.ends_with(kExe)) return std::nullopt;
+  const std::string directory = path.substr(0, path.size() - kExe.size());
+  char mine[PATH_MAX], theirs[PATH_MAX];
+  const ssize_t my_length = readlink("/proc/self/exe", mine, sizeof mine);
+  const ssize_t their_length = readlink(path.c_str(), theirs, sizeof theirs);
+  if (my_length <= 0 || my_length != their_length ||
+      std::memcmp(mine, theirs, static_cast<std::size_t>(my_length)) != 0) {
+    return std::nullopt;
+  }
+  // The program lies below everything of the monitor's, so its file is the first one mapped.
+  std::ifstream maps(directory + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (const std::size_t at = line.find('/'); at != std::string::npos) return line.substr(at);
+  }
+  return std::nullopt;
 }
 
 int OpenMaps(Process& process, bool close_on_exec) {
@@ -69,12 +89,14 @@ int OpenMaps(Process& process, bool close_on_exec) {
       if (from >= to) continue;
       std::string name = path;
       if (name.empty() && from >= stack.start && to <= stack.end) name = "[stack]";
-      if (name.empty() && from >= space.break_start() && it->first <= space.break_start() + (1ull << 40) &&
+      if (name.empty() && from >= space.break_start() &&
+          it->first <= space.break_start() + (1ull << 40) &&
           from < static_cast<std::uint64_t>(space.Brk(0))) {
         name = "[heap]";
       }
-      std::string entry = fmt::format("{:x}-{:x} {} {:08x} {} {}", from, to, permissions,
-                                      inode != 0 || offset != 0 ? offset + (from - start) : 0, device, inode);
+      std::string entry =
+          fmt::format("{:x}-{:x} {} {:08x} {} {}", from, to, permissions,
+                      inode != 0 || offset != 0 ? offset + (from - start) : 0, device, inode);
       if (!name.empty()) {
         if (entry.size() < 72) entry.append(72 - entry.size(), ' ');
         entry += " " + name;
@@ -85,7 +107,8 @@ int OpenMaps(Process& process, bool close_on_exec) {
   const std::string text = out.str();
   const int fd = memfd_create("maps", close_on_exec ? MFD_CLOEXEC : 0);
   if (fd < 0) return -errno;
-  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || lseek(fd, 0, SEEK_SET) != 0) {
+  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(fd, 0, SEEK_SET) != 0) {
     close(fd);
     return -ENOMEM;
   }
@@ -112,7 +135,8 @@ long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long byt
     int number = -1;
     const auto parsed = std::from_chars(name, name + std::strlen(name), number);
     const bool numeric = parsed.ec == std::errc() && *parsed.ptr == 0;
-    const bool ours = numeric && (tasks ? number != getpid() && !process.IsGuestTid(number) : IsMonitorDescriptor(number));
+    const bool ours = numeric && (tasks ? number != getpid() && !process.IsGuestTid(number)
+                                        : IsMonitorDescriptor(number));
     if (!ours) kept.append(entries, at, size);
     at += size;
   }
