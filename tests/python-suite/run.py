@@ -37,7 +37,7 @@ def results_of(report):
             result = "skipped"
         else:
             result = "passed"
-        results[case.get("name")] = result
+        results[case.get("name") or "unnamed"] = result
     return results
 
 

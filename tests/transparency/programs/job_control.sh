@@ -12,10 +12,10 @@ wait "$child"
 echo "stopped: $?"
 jobs -s | sed 's/ \+/ /g' | cut -c1-12
 kill -CONT "$child"
-wait "$child"
-echo "ended: $?"
+while kill -0 "$child" 2>/dev/null; do sleep 0.02; done # what wait says here depends on which of the two is faster
+wait
 (trap 'echo got TERM; exit 5' TERM; while :; do sleep 0.05; done) &
 sleep 0.5
-kill -TERM %%
-wait %%
+kill -TERM $!
+wait $!
 echo "trapped: $?"
