@@ -53,6 +53,7 @@ class DetectorBase : public Detector {
       constexpr std::size_t kPageAhead = 16;
       for (std::size_t i = 0; i < events.size(); ++i) {
         if (i + kPageAhead < events.size()) [[likely]] {
+          __builtin_prefetch(&events[i] + 2 * kPageAhead);
           derived().PrefetchPage(events[i + kPageAhead]);
           derived().PrefetchCell(events[i + kCellAhead]);
         }

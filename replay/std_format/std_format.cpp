@@ -172,6 +172,7 @@ void StdWriter::Scan(const Event& event) {
     Cut(event.address, std::min(event.size, kLongestAccess));
   } else if (event.kind == EventKind::kClearHistory || event.kind == EventKind::kCopyHistory) {
     Cut(event.address, event.size);
+    copies_ |= event.kind == EventKind::kCopyHistory;
   } else if (event.kind == EventKind::kAcquireShared) {
     std::vector<ThreadId>& readers = readers_[event.address];
     if (std::find(readers.begin(), readers.end(), event.thread) == readers.end()) {
@@ -223,11 +224,11 @@ void StdWriter::Write(const Event& event, std::string* out) {
     case EventKind::kAtomicRead:
     case EventKind::kAtomicWrite:
     case EventKind::kAtomicRmw: {
-      // One mutex for each word touched, in ascending order.
-      const std::uint64_t first = event.address / kWordSize;
-      const std::uint64_t last =
-          (event.address + std::clamp<std::uint64_t>(event.size, 1, kLongestAccess) - 1) /
-          kWordSize;
+      // One mutex for each word touched, in ascending order. Atomics that move take along what they
+      // published, so with copies one mutex stands for all.
+      const std::uint64_t size = std::clamp<std::uint64_t>(event.size, 1, kLongestAccess);
+      const std::uint64_t first = copies_ ? 0 : event.address / kWordSize;
+      const std::uint64_t last = copies_ ? 0 : (event.address + size - 1) / kWordSize;
       for (std::uint64_t word = first; word <= last; ++word) {
         Line(event, "acq", 'A' + std::to_string(word * kWordSize), out);
       }

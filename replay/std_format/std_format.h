@@ -103,6 +103,7 @@ class StdWriter {
   void Section(const Event& event, const std::string& lock, std::string* out);
 
   bool number_locations_;
+  bool copies_ = false;  // whether any history is copied
   std::unordered_map<std::uint64_t, std::uint64_t> location_numbers_;
   std::vector<std::uint64_t> locations_;
   std::map<std::uint64_t, Word> words_;  // by address / 8

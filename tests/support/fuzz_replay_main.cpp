@@ -1,5 +1,4 @@
-// Runs a fuzz target over files and, one level deep, directories, where there is no libFuzzer.
-#include <cstddef>
+// Runs a fuzz target over the files and directories given: the corpus as a test, without a fuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -11,27 +10,34 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-bool Run(const std::filesystem::path& path) {
+int RunFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    std::fprintf(stderr, "cannot read %s\n", path.c_str());
+    return 1;
+  }
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file && !file.eof()) return false;
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  return true;
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   int files = 0;
+  int failures = 0;
   for (int i = 1; i < argc; ++i) {
     if (!std::filesystem::is_directory(argv[i])) {
-      files += Run(argv[i]) ? 1 : 0;
+      failures += RunFile(argv[i]);
+      ++files;
       continue;
     }
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      files += entry.is_regular_file() && Run(entry.path()) ? 1 : 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
+      if (!entry.is_regular_file()) continue;
+      failures += RunFile(entry.path());
+      ++files;
     }
   }
   std::printf("%d inputs\n", files);
-  return files == 0 ? 1 : 0;
+  return failures != 0 || files == 0 ? 1 : 0;
 }

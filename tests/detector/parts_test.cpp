@@ -1,0 +1,252 @@
+// The parts that detectors share, each against a plain twin.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "detector/barrier_rounds.h"
+#include "detector/fasttrack_core.h"
+#include "detector/lockset.h"
+#include "detector/shadow_memory.h"
+#include "detector/tracking.h"
+#include "detector/vector_clock.h"
+#include "tests/detector/trace_builder.h"
+
+namespace trapline {
+namespace {
+
+TEST(EpochTest, PacksThreadAndClock) {
+  for (const ThreadId thread : {0U, 1U, 77U, kMaxThreads - 1}) {
+    for (const Clock clock : {Clock{0}, Clock{1}, (Clock{1} << 40) - 1}) {
+      const Epoch epoch(thread, clock);
+      EXPECT_EQ(epoch.thread(), thread);
+      EXPECT_EQ(epoch.clock(), clock);
+      EXPECT_EQ(epoch.empty(), clock == 0);
+      EXPECT_EQ(Epoch::FromBits(epoch.bits()), epoch);
+    }
+  }
+}
+
+TEST(VectorClockTest, AgreesWithAMap) {
+  std::mt19937_64 random(7);
+  std::vector<VectorClock> clocks(4);
+  std::vector<std::map<ThreadId, Clock>> twins(4);
+  const auto value = [](std::map<ThreadId, Clock>& twin, ThreadId t) {
+    return twin.contains(t) ? twin[t] : 0;
+  };
+  for (int step = 0; step < 20000; ++step) {
+    const std::size_t a = random() % 4;
+    const std::size_t b = random() % 4;
+    const auto t = static_cast<ThreadId>(random() % 20);
+    switch (random() % 8) {
+      case 0:
+        clocks[a] = clocks[b];
+        twins[a] = twins[b];
+        break;
+      case 1:
+        clocks[a].Join(clocks[b]);
+        for (const auto& [thread, clock] : std::map<ThreadId, Clock>(twins[b])) {
+          twins[a][thread] = std::max(value(twins[a], thread), clock);
+        }
+        break;
+      case 2:
+        clocks[a].Clear();
+        twins[a].clear();
+        break;
+      default:
+        clocks[a].Increment(t);
+        ++twins[a][t];
+        break;
+    }
+    bool covers = true;
+    for (ThreadId u = 0; u < 20; ++u) {
+      ASSERT_EQ(clocks[a][u], value(twins[a], u));
+      covers &= value(twins[b], u) <= value(twins[a], u);
+      ASSERT_EQ(clocks[b].Covers(Epoch(u, 3)), value(twins[b], u) >= 3);
+    }
+    ASSERT_EQ(clocks[a].Covers(clocks[b]), covers);
+  }
+}
+
+TEST(LocksetTest, AgreesWithSets) {
+  std::mt19937_64 random(11);
+  LocksetTable table;
+  std::vector<std::pair<LocksetId, std::set<LockId>>> sets{{kEmptyLockset, {}}};
+  for (int step = 0; step < 5000; ++step) {
+    const auto a = sets[random() % sets.size()];
+    const auto b = sets[random() % sets.size()];
+    const LockId lock = 1 + random() % 6;
+    auto with = a.second;
+    with.insert(lock);
+    auto without = a.second;
+    without.erase(lock);
+    std::set<LockId> common;
+    for (const LockId l : a.second) {
+      if (b.second.contains(l)) common.insert(l);
+    }
+    sets.emplace_back(table.Add(a.first, lock), with);
+    sets.emplace_back(table.Remove(a.first, lock), without);
+    ASSERT_EQ(table.Disjoint(a.first, b.first), common.empty());
+    ASSERT_EQ(table.IsSubset(a.first, b.first), common == a.second);
+    sets.emplace_back(table.Intersect(a.first, b.first), common);
+    for (const auto& [id, set] : {sets.end()[-1], sets.end()[-2], sets.end()[-3]}) {
+      const auto locks = table.Locks(id);
+      ASSERT_EQ(std::set<LockId>(locks.begin(), locks.end()), set);
+    }
+    if (sets.size() > 64) sets.erase(sets.begin() + 1, sets.begin() + 32);
+  }
+}
+
+// A cell that says what was done to its bytes; with and without merging.
+struct History {
+  std::vector<int> steps;
+};
+struct MergingHistory {
+  std::vector<int> steps;
+  bool HasHistoryOf(const MergingHistory& other) const { return steps == other.steps; }
+};
+
+template <class Cell>
+void CompareShadowWithMap(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  ShadowMemory<Cell> shadow;
+  std::map<std::uint64_t, std::vector<int>> twin;
+  // Around the ends of a page and of a region.
+  const auto address = [&] {
+    return (random() % 2 == 0 ? 0x3000000ULL : 0x5001000ULL) - 32 + random() % 64;
+  };
+  for (int step = 0; step < 3000; ++step) {
+    const std::uint64_t at = address();
+    static constexpr std::uint64_t kSizes[] = {1, 2, 4, 4, 8, 8, 8, 16, 24};
+    std::uint64_t size = kSizes[random() % 9];
+    const std::uint64_t aligned = size <= 8 && random() % 4 != 0 ? at / size * size : at;
+    switch (random() % 12) {
+      case 0:
+        if (random() % 16 == 0) size = 20000;
+        shadow.Clear(at, size);
+        for (std::uint64_t b = at; b < at + size; ++b) twin.erase(b);
+        break;
+      case 1: {
+        const std::uint64_t from = address();
+        shadow.Copy(at, from, size);
+        const auto old = twin;
+        for (std::uint64_t b = 0; b < size; ++b) {
+          twin.erase(at + b);
+          if (old.contains(from + b)) twin[at + b] = old.at(from + b);
+        }
+        break;
+      }
+      default: {
+        std::uint64_t expected = aligned;
+        const bool short_history = random() % 3 == 0;
+        const auto visit = [&](Cell& cell, std::uint64_t a, std::uint64_t s) {
+          ASSERT_EQ(a, expected);
+          expected = a + s;
+          if (short_history) cell.steps.clear();
+          cell.steps.push_back(step);
+        };
+        if (Cell* cell = shadow.FindExact(aligned, size)) {
+          visit(*cell, aligned, size);
+        } else {
+          shadow.ForEach(aligned, size, visit);
+        }
+        ASSERT_EQ(expected, aligned + size);
+        for (std::uint64_t b = aligned; b < aligned + size; ++b) {
+          if (short_history) twin[b].clear();
+          twin[b].push_back(step);
+        }
+        break;
+      }
+    }
+    for (const std::uint64_t base : {0x3000000ULL - 64, 0x5001000ULL - 64}) {
+      std::map<std::uint64_t, std::vector<int>> seen;
+      shadow.ForEachExisting(base, 128, [&](Cell& cell, std::uint64_t a, std::uint64_t s) {
+        for (std::uint64_t b = a; b < a + s; ++b) {
+          if (!cell.steps.empty()) seen[b] = cell.steps;
+        }
+      });
+      for (std::uint64_t b = base; b < base + 128; ++b) {
+        const auto expected = twin.contains(b) ? twin[b] : std::vector<int>{};
+        ASSERT_EQ(seen.contains(b) ? seen[b] : std::vector<int>{}, expected)
+            << "seed " << seed << " step " << step << " byte " << std::hex << b;
+      }
+    }
+  }
+}
+
+TEST(ShadowMemoryTest, AgreesWithAMapOfBytes) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    CompareShadowWithMap<History>(seed);
+    CompareShadowWithMap<MergingHistory>(seed);
+  }
+}
+
+TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
+  ShadowMemory<History> shadow;
+  const auto touch = [](History& cell, std::uint64_t, std::uint64_t) { cell.steps = {1}; };
+  shadow.ForEach(0x1000, 100000, touch);
+  shadow.ForEach(std::uint64_t{1} << 40, 8, touch);
+  EXPECT_FALSE(shadow.empty());
+  shadow.Clear(0, std::uint64_t{1} << 41);
+  EXPECT_TRUE(shadow.empty());
+  shadow.ForEach(0x1000, 8, touch);
+  EXPECT_NE(shadow.FindExact(0x1000, 8), nullptr);
+  EXPECT_EQ(shadow.FindExact(std::uint64_t{1} << 40, 8), nullptr);
+}
+
+TEST(AccessRecordTest, KeepsWhatAReportNeeds) {
+  Event event = Write(5, 0xffff800012345678, 32768, 0x7fffdeadbeef);
+  event.stack = 0x89abcdef;
+  const AccessRecord record = AccessRecord::Make(Epoch(5, 9), event, (std::uint64_t{1} << 48) - 2);
+  EXPECT_EQ(record.Unpack(EventKind::kWrite),
+            (Access{(std::uint64_t{1} << 48) - 2, 0xffff800012345678, 32768, 0x7fffdeadbeef,
+                    0x89abcdef, 5, EventKind::kWrite}));
+}
+
+TEST(BarrierRoundsTest, TheFirstToLeaveClosesTheRound) {
+  BarrierRounds rounds;
+  std::uint64_t round = 99;
+  EXPECT_FALSE(rounds.Leave(1, 0, &round));
+  EXPECT_EQ(rounds.Enter(1, 0), 0U);
+  EXPECT_EQ(rounds.Enter(1, 1), 0U);
+  EXPECT_EQ(rounds.Enter(2, 7), 0U);
+  ASSERT_TRUE(rounds.Leave(1, 1, &round));
+  EXPECT_EQ(round, 0U);
+  EXPECT_TRUE(rounds.IsInUse(1, 0));
+  EXPECT_EQ(rounds.Enter(1, 1), 1U);
+  ASSERT_TRUE(rounds.Leave(1, 0, &round));
+  EXPECT_EQ(round, 0U);
+  EXPECT_FALSE(rounds.IsInUse(1, 0));
+  EXPECT_TRUE(rounds.IsInUse(1, 1));
+}
+
+TEST(TrackingTest, AgreesWithASetOfBytes) {
+  std::mt19937_64 random(3);
+  Tracking tracking({});
+  std::set<std::uint64_t> untracked;
+  for (int step = 0; step < 3000; ++step) {
+    const bool track = random() % 2 == 0;
+    const Event event = MakeEvent(track ? EventKind::kTrack : EventKind::kUntrack, 0,
+                                  random() % 100, random() % 30);
+    tracking.Apply(event);
+    for (std::uint64_t b = event.address; b < event.address + event.size; ++b) {
+      if (track) {
+        untracked.erase(b);
+      } else {
+        untracked.insert(b);
+      }
+    }
+    std::set<std::uint64_t> visited;
+    tracking.ForEachTracked(10, 100, [&](std::uint64_t address, std::uint64_t size) {
+      for (std::uint64_t b = address; b < address + size; ++b) visited.insert(b);
+    });
+    for (std::uint64_t b = 0; b < 130; ++b) {
+      ASSERT_EQ(visited.contains(b), b >= 10 && b < 110 && !untracked.contains(b)) << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trapline
