@@ -221,11 +221,8 @@ PageUse AddressSpace::CountPageUse() {
   return use;
 }
 
-// Maps everything of the program's in the 2 MiB block around `address`: a fault that reaches the
-// monitor costs ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
-void AddressSpace::Populate(Carrier& carrier, std::uint64_t address) {
-  const std::uint64_t block = AlignDown(address, kLargePageSize);
-  const std::uint64_t block_end = std::min(block + kLargePageSize, kUserAddressEnd);
+// Maps what the program has in [block, block_end), which lies in one 2 MiB block.
+void AddressSpace::Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end) {
   auto it = regions_.upper_bound(block);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < block_end; ++it) {
@@ -259,17 +256,21 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
       (fetch && (protection & PROT_EXEC) == 0)) {
     return FaultVerdict::kNotPermitted;
   }
-  const GuestVirtual page{AlignDown(address.value, kPageSize)};
-  if (carrier.distrust_next_fault) {
-    carrier.distrust_next_fault = false;
-    if (madvise(Pointer(page.value), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) !=
-        0) {
+  if (carrier.distrusted_faults > 0) {
+    --carrier.distrusted_faults;
+    const std::uint64_t page = AlignDown(address.value, kPageSize);
+    if (madvise(Pointer(page), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
       if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
       if (errno == EFAULT) return FaultVerdict::kBusError;
       if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
     }
+    Populate(carrier, page, page + kPageSize);
+    return FaultVerdict::kMapped;
   }
-  Populate(carrier, address.value);
+  // Everything of the program's in the 2 MiB block around the address: a fault that reaches the
+  // monitor costs ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
+  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  Populate(carrier, block, std::min(block + kLargePageSize, kUserAddressEnd));
   return FaultVerdict::kMapped;
 }
 
@@ -283,7 +284,9 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
     carrier.page_table().Clear({0}, TRAPLINE_AGENT_BASE);
     carrier.page_table().Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
   }
-  carrier.distrust_next_fault = true;
+  // Without the address, the page that failed is among the next few the interrupted instruction
+  // touches.
+  carrier.distrusted_faults = address ? 1 : 64;
 }
 
 // --- growing stacks

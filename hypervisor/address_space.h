@@ -136,7 +136,7 @@ class AddressSpace {
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   RegionMap::iterator FindRegion(std::uint64_t address);
   bool TryGrow(std::uint64_t address);
-  void Populate(Carrier& carrier, std::uint64_t address);
+  void Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
 
   Machine& machine_;

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
@@ -461,6 +462,19 @@ void GuestThread::HandleException(unsigned vector) {
   ForceSignal(DescribeException(vector, error_code));
 }
 
+namespace {
+
+// Kernels can be told to leave it out (vsyscall=none).
+bool HostHasVsyscallPage() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vsyscall]")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // The page at a fixed kernel address that very old static programs call for the time; Linux
 // emulates it just so.
 bool GuestThread::EmulateVsyscall(std::uint64_t address) {
@@ -478,6 +492,7 @@ bool GuestThread::EmulateVsyscall(std::uint64_t address) {
     default:
       return false;
   }
+  if (!HostHasVsyscallPage()) return false;
   Detach();
   std::uint64_t return_address = 0;
   if (!ReadGuest(context_.rsp, return_address)) return false;

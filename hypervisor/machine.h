@@ -39,9 +39,9 @@ class Carrier {
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.
   agent::InterruptFrame& InterruptFrameOf(bool page_fault);
 
-  // Set by AddressSpace::Distrust: the next page fault is checked against the host before it is
-  // mapped.
-  bool distrust_next_fault = false;
+  // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
+  // map one page each.
+  unsigned distrusted_faults = 0;
 
   // What LSL on the CPU-number segment answers (getcpu in the vDSO).
   void PublishCpu(unsigned cpu, unsigned node);
