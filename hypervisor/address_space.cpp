@@ -29,6 +29,12 @@ void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); 
 
 long Host(long result) { return result < 0 ? -errno : result; }
 
+// KVM reads what it maps, so a page that may only be executed or only be written must be readable
+// on the host; on x86-64 the program can read it natively too.
+int HostProtection(int protection) {
+  return (protection & (PROT_WRITE | PROT_EXEC)) != 0 ? protection | PROT_READ : protection;
+}
+
 bool ValidRange(std::uint64_t address, std::uint64_t length) {
   return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
 }
@@ -431,8 +437,8 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     ClearEntries(address, address + size);
   }
   // The host's own growing mappings would grow behind our back: growth is done in TryGrow.
-  const long result =
-      Host(syscall(SYS_mmap, address, length, protection, flags & ~MAP_GROWSDOWN, fd, offset));
+  const long result = Host(syscall(SYS_mmap, address, length, HostProtection(protection),
+                                   flags & ~MAP_GROWSDOWN, fd, offset));
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
     return result;
@@ -476,8 +482,9 @@ long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int 
                                   int pkey) {
   ClearEntries(address, end);
   const long result =
-      pkey == -1 ? Host(mprotect(Pointer(address), end - address, protection))
-                 : Host(syscall(SYS_pkey_mprotect, address, end - address, protection, pkey));
+      pkey == -1 ? Host(mprotect(Pointer(address), end - address, HostProtection(protection)))
+                 : Host(syscall(SYS_pkey_mprotect, address, end - address,
+                                HostProtection(protection), pkey));
   if (result < 0) return result;
   const int bits = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   Split(address);

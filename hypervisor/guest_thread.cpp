@@ -531,8 +531,11 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   delivery.trap_number = kVectorPageFault;
   // Natively the program is told that it was user mode, and not what lies at a kernel address.
   delivery.error_code = (error_code | 4) & 0x17;
-  if (verdict == FaultVerdict::kNotMapped && address < kUserAddressEnd)
+  if (address >= kUserAddressEnd) {
+    delivery.error_code |= 1;
+  } else if (verdict == FaultVerdict::kNotMapped) {
     delivery.error_code &= ~1ull;
+  }
   delivery.fault_address = address;
   switch (verdict) {
     case FaultVerdict::kNotPermitted:

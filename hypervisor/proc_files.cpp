@@ -39,6 +39,8 @@ OwnProcFile ClassifyProcPath(const std::string& path) {
   if (!name) return OwnProcFile::kNone;
   if (*name == "exe") return OwnProcFile::kExecutable;
   if (*name == "maps") return OwnProcFile::kMaps;
+  if (*name == "status") return OwnProcFile::kStatus;
+  if (*name == "stat") return OwnProcFile::kStat;
   return OwnProcFile::kNone;
 }
 
@@ -61,7 +63,9 @@ std::optional<std::string> ProgramOfOther(const std::string& path) {
   return std::nullopt;
 }
 
-int OpenMaps(Process& process, bool close_on_exec) {
+namespace {
+
+std::string MapsText(Process& process) {
   AddressSpace& space = process.address_space();
   const auto regions = space.Regions();
   const Range stack = space.stack();
@@ -74,9 +78,10 @@ int OpenMaps(Process& process, bool close_on_exec) {
     at = std::from_chars(at, line_end, start, 16).ptr + 1;
     at = std::from_chars(at, line_end, end, 16).ptr + 1;
     // rwxp offset device inode path
-    std::istringstream fields(std::string(at, line_end));
+    std::istringstream fields{std::string(at, line_end)};
     std::string permissions, device;
     std::uint64_t offset = 0, inode = 0;
+    permissions.resize(4, '-');
     fields >> permissions >> std::hex >> offset >> device >> std::dec >> inode;
     std::string path;
     std::getline(fields >> std::ws, path);
@@ -104,8 +109,44 @@ int OpenMaps(Process& process, bool close_on_exec) {
       out << entry << '\n';
     }
   }
-  const std::string text = out.str();
-  const int fd = memfd_create("maps", close_on_exec ? MFD_CLOEXEC : 0);
+  return out.str();
+}
+
+std::string ReadWhole(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// KVM keeps a thread of its own in the process: the kernel's counts are not the program's.
+std::string StatusText(Process& process) {
+  std::string text = ReadWhole("/proc/self/status");
+  const std::string_view key = "\nThreads:\t";
+  if (const std::size_t at = text.find(key); at != std::string::npos) {
+    const std::size_t start = at + key.size();
+    text.replace(start, text.find('\n', start) - start, std::to_string(process.LiveThreads()));
+  }
+  return text;
+}
+
+std::string StatText(Process& process) {
+  std::string text = ReadWhole("/proc/self/stat");
+  // Fields are separated by blanks; the second, in parentheses, may hold any. num_threads is the
+  // 20th (proc(5)).
+  std::size_t at = text.rfind(')');
+  for (int field = 2; field < 20 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  if (at != std::string::npos) {
+    text.replace(at + 1, text.find(' ', at + 1) - at - 1, std::to_string(process.LiveThreads()));
+  }
+  return text;
+}
+
+}  // namespace
+
+int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec) {
+  const std::string text = file == OwnProcFile::kMaps     ? MapsText(process)
+                           : file == OwnProcFile::kStatus ? StatusText(process)
+                                                          : StatText(process);
+  const int fd = memfd_create("proc", close_on_exec ? MFD_CLOEXEC : 0);
   if (fd < 0) return -errno;
   if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(fd, 0, SEEK_SET) != 0) {

@@ -11,7 +11,7 @@ namespace trapline {
 
 class Process;
 
-enum class OwnProcFile { kNone, kExecutable, kMaps };
+enum class OwnProcFile { kNone, kExecutable, kMaps, kStatus, kStat };
 
 // Which file of its own the program means by `path`; cheap for paths outside /proc.
 OwnProcFile ClassifyProcPath(const std::string& path);
@@ -20,9 +20,9 @@ OwnProcFile ClassifyProcPath(const std::string& path);
 // its program. Nothing when it is none.
 std::optional<std::string> ProgramOfOther(const std::string& path);
 
-// A descriptor of a snapshot of the program's memory map in the format of /proc/PID/maps, or
-// -errno.
-int OpenMaps(Process& process, bool close_on_exec);
+// A descriptor of a snapshot of /proc/self/maps, status or stat as the program would have them
+// natively (its own mappings, its own number of threads), or -errno.
+int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec);
 
 // Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a
 // list of them. Returns the new number of bytes.

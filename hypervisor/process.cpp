@@ -268,6 +268,11 @@ bool Process::IsGuestTid(pid_t tid) {
   });
 }
 
+std::size_t Process::LiveThreads() {
+  const std::lock_guard lock(threads_mutex_);
+  return live_threads_.size();
+}
+
 std::string Process::executable_link() const {
   return fmt::format("/proc/self/fd/{}", program_file_.get());
 }

@@ -63,6 +63,8 @@ class Process {
   // process.
   bool IsGuestTid(pid_t tid);
 
+  std::size_t LiveThreads();
+
   // --- ends
   // To be called when the process is about to die of a signal it caused: statistics are printed now
   // or never.

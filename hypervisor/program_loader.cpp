@@ -220,7 +220,9 @@ void DescribeToKernel(std::uint64_t code_start, std::uint64_t code_end, std::uin
 std::string FindInPath(const std::string& name) {
   if (name.find('/') != std::string::npos || name.empty()) return name;
   const char* path = std::getenv("PATH");
-  std::istringstream directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
+  // An empty element, also the last one, is the working directory.
+  std::istringstream directories(
+      (path != nullptr ? std::string(path) : "/usr/local/bin:/usr/bin:/bin") + ":");
   std::string unusable;
   for (std::string directory; std::getline(directories, directory, ':');) {
     const std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
@@ -269,6 +271,9 @@ Expected<Executable, LoadError> OpenExecutable(const std::string& path,
       if (!script)
         return Unexpected{
             Failure(result.image_path, ENOEXEC, "its `#!` line names no interpreter")};
+      if (script->interpreter.empty()) {
+        return Unexpected{Failure(result.image_path, EACCES, "its `#!` line names no interpreter")};
+      }
       std::vector<std::string> extended{script->interpreter};
       if (script->argument) extended.push_back(*script->argument);
       extended.push_back(result.image_path);

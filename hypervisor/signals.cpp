@@ -51,13 +51,9 @@ void HandleHostSignal(int signal, siginfo_t* info, void* context) {
     return;  // faults again, and dies
   }
   if (thread == nullptr || !thread->RecordSignal(signal, *info)) {
-    // The program took its handler away between the kernel's decision and this line: let the kernel
-    // decide anew.
-    const SignalMask all = kAllSignals;
-    KernelSigaction by_default;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, sizeof all);
-    HostSigaction(signal, by_default);
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+    // Another thread took the program's handler away between the kernel's decision and this line,
+    // and the host's with it: have the kernel decide anew.
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
     errno = saved_errno;
     return;
   }
@@ -105,8 +101,19 @@ KernelSigaction SignalActions::Get(int signal) const {
 
 void SignalActions::Set(int signal, const KernelSigaction& action) {
   const std::lock_guard lock(mutex_);
-  actions_[signal] = action;
+  // The host's handler must find the program's: a new one is entered here first, and taken away
+  // last.
+  if (action.handler > kIgnore) Publish(signal, action);
   HostSigaction(signal, HostActionFor(action));
+  if (action.handler <= kIgnore) Publish(signal, action);
+}
+
+void SignalActions::Publish(int signal, const KernelSigaction& action) {
+  KernelSigaction& entry = actions_[signal];
+  entry.flags = action.flags;
+  entry.restorer = action.restorer;
+  entry.mask = action.mask;
+  __atomic_store_n(&entry.handler, action.handler, __ATOMIC_RELEASE);
 }
 
 void SignalActions::SetHostDefault(int signal) {
@@ -118,6 +125,23 @@ void SignalActions::SetHostDefault(int signal) {
 void SignalActions::CopyFrom(const SignalActions& other) {
   const std::lock_guard lock(other.mutex_);
   actions_ = other.actions_;
+}
+
+int AlternateStack::Replace(std::uint64_t wanted_sp, int wanted_flags, std::uint64_t wanted_size,
+                            std::uint64_t rsp) {
+  constexpr std::uint64_t kMinimum = 2048;  // MINSIGSTKSZ of the system call
+  if (Contains(rsp)) return EPERM;
+  const int mode = wanted_flags & ~kAutoDisarm;
+  if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return EINVAL;
+  if (mode == SS_DISABLE) {
+    *this = {};
+    return 0;
+  }
+  if (wanted_size < kMinimum) return ENOMEM;
+  sp = wanted_sp;
+  flags = wanted_flags;
+  size = wanted_size;
+  return 0;
 }
 
 void SetHostMask(SignalMask mask) {
@@ -211,9 +235,7 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery,
   frame.return_address = action.restorer;
   frame.user.flags = kContextFlags;
   frame.user.stack.sp = alternate_stack.sp;
-  frame.user.stack.flags = alternate_stack.flags & ~SS_ONSTACK;
-  if ((alternate_stack.flags & SS_DISABLE) == 0 && on_alternate)
-    frame.user.stack.flags |= SS_ONSTACK;
+  frame.user.stack.flags = alternate_stack.flags;
   frame.user.stack.size = alternate_stack.size;
   SignalContext& context = frame.user.context;
   context.r8 = registers.r8;
@@ -262,9 +284,7 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery,
   if (!WriteGuest(vector_at, image.data(), image.size()) || !WriteGuest(frame_at, frame))
     return false;
 
-  if ((alternate_stack.flags & kAutoDisarm) != 0 && (on_alternate || entering)) {
-    alternate_stack = {};
-  }
+  if ((alternate_stack.flags & kAutoDisarm) != 0) alternate_stack = {};
   registers.rsp = frame_at;
   registers.rip = action.handler;
   registers.rdi = static_cast<std::uint64_t>(delivery.signal);
@@ -278,7 +298,8 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery,
 bool PopSignalFrame(kvm_regs& registers, SignalMask& mask, AlternateStack& alternate_stack,
                     char* vector_state, std::size_t vector_size, std::uint64_t vector_mask) {
   SignalFrame frame;
-  if (!ReadGuest(registers.rsp - 8, frame)) return false;
+  const std::uint64_t handler_rsp = registers.rsp;
+  if (!ReadGuest(handler_rsp - 8, frame)) return false;
   const SignalContext& context = frame.user.context;
   registers.r8 = context.r8;
   registers.r9 = context.r9;
@@ -299,13 +320,10 @@ bool PopSignalFrame(kvm_regs& registers, SignalMask& mask, AlternateStack& alter
   registers.rip = context.rip;
   registers.rflags = (registers.rflags & ~kFlagsFromUser) | (context.rflags & kFlagsFromUser);
   mask = frame.user.mask & ~kUnblockable;
-  // restore_altstack: silently keeps the old one when the saved one is not acceptable.
-  AlternateStack saved;
-  saved.sp = frame.user.stack.sp;
-  saved.flags = frame.user.stack.flags & ~SS_ONSTACK;
-  saved.size = frame.user.stack.size;
-  if (!alternate_stack.Contains(registers.rsp) || (saved.flags & SS_DISABLE) != 0)
-    alternate_stack = saved;
+  // restore_altstack: what is not acceptable changes nothing. "On it" means the handler's stack
+  // pointer.
+  alternate_stack.Replace(frame.user.stack.sp, frame.user.stack.flags, frame.user.stack.size,
+                          handler_rsp);
 
   InitializeVectorState(vector_state, vector_size);
   if (context.vector_state == 0) return true;

@@ -8,9 +8,8 @@
 // call); the thread then builds the frame.
 #pragma once
 
-#include <signal.h>
-
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <mutex>
 
@@ -53,6 +52,8 @@ class SignalActions {
   void CopyFrom(const SignalActions& other);
 
  private:
+  void Publish(int signal, const KernelSigaction& action);
+
   mutable std::mutex mutex_;
   std::array<KernelSigaction, 65> actions_{};
 };
@@ -81,9 +82,15 @@ struct AlternateStack {
   int flags = SS_DISABLE;
   std::uint64_t size = 0;
 
+  // Whether a thread with this stack pointer counts as being on it (on_sig_stack; never with
+  // SS_AUTODISARM).
   bool Contains(std::uint64_t rsp) const {
-    return (flags & SS_DISABLE) == 0 && rsp > sp && rsp - sp <= size;
+    return (flags & (SS_DISABLE | kAutoDisarm)) == 0 && rsp > sp && rsp - sp <= size;
   }
+  // sigaltstack(2): installs another one for a thread whose stack pointer is `rsp`. 0, or the
+  // error; then nothing changes.
+  int Replace(std::uint64_t wanted_sp, int wanted_flags, std::uint64_t wanted_size,
+              std::uint64_t rsp);
 };
 
 // Writes the frame the kernel would write (arch/x86 rt_sigframe; System V ABI red zone kept) and

@@ -71,27 +71,17 @@ long Sigaltstack(GuestThread& thread, Arguments a) {
     std::int32_t flags, padding;
     std::uint64_t size;
   };
-  constexpr std::uint64_t kMinimum = 2048;  // MINSIGSTKSZ of the system call
   AlternateStack& stack = thread.alternate_stack;
-  const bool on_it = stack.Contains(thread.carrier().vcpu().registers().rsp);
-  const StackT old{
-      stack.sp,
-      (stack.flags & SS_DISABLE) != 0 ? SS_DISABLE : stack.flags | (on_it ? SS_ONSTACK : 0), 0,
-      stack.size};
+  const std::uint64_t rsp = thread.carrier().vcpu().registers().rsp;
+  const int state = (stack.flags & SS_DISABLE) != 0 ? SS_DISABLE
+                    : stack.Contains(rsp)           ? SS_ONSTACK
+                                                    : 0;
+  const StackT old{stack.sp, state | (stack.flags & kAutoDisarm), 0, stack.size};
   if (a[0] != 0) {
     StackT wanted{};
     if (!ReadGuest(a[0], wanted)) return -EFAULT;
-    if (on_it && (stack.flags & kAutoDisarm) == 0) return -EPERM;
-    const int mode = wanted.flags & ~kAutoDisarm;
-    if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
-    if (mode == SS_DISABLE) {
-      stack = {};
-    } else {
-      if (wanted.size < kMinimum) return -ENOMEM;
-      stack.sp = wanted.sp;
-      stack.size = wanted.size;
-      stack.flags = wanted.flags & kAutoDisarm;
-    }
+    if (const int error = stack.Replace(wanted.sp, wanted.flags, wanted.size, rsp); error != 0)
+      return -error;
   }
   if (a[1] != 0 && !WriteGuest(a[1], old)) return -EFAULT;
   return 0;
@@ -195,8 +185,9 @@ long Prctl(GuestThread& thread, Arguments a) {
       thread.process().NoteUnenforcedFilter();
       return 0;
     case PR_SET_TSC:
-    case 59:  // PR_SET_SYSCALL_USER_DISPATCH: both would hit the monitor
-      return -EINVAL;
+      return a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;  // would hit the monitor
+    case 59:
+      return a[1] == 0 ? 0 : -EINVAL;  // PR_SET_SYSCALL_USER_DISPATCH: likewise
     case PR_SET_MM:
       return -EPERM;
     default:
@@ -250,13 +241,13 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
   if (name && file == OwnProcFile::kNone && (number == SYS_readlink || number == SYS_readlinkat)) {
     if (const auto other = ProgramOfOther(*name)) return ReadlinkResult(number, a, *other);
   }
-  if (file == OwnProcFile::kNone || (file == OwnProcFile::kMaps && !opens))
-    return thread.Interruptible(number, a);
-  if (file == OwnProcFile::kMaps) {
+  const bool snapshot = file != OwnProcFile::kNone && file != OwnProcFile::kExecutable;
+  if (file == OwnProcFile::kNone || (snapshot && !opens)) return thread.Interruptible(number, a);
+  if (snapshot) {
     const bool close_on_exec = number == SYS_open     ? (a[1] & O_CLOEXEC) != 0
                                : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0
                                                       : false;
-    return OpenMaps(thread.process(), close_on_exec);
+    return OpenSnapshot(thread.process(), file, close_on_exec);
   }
   const std::string executable = thread.process().executable_path();
   if (number == SYS_readlink || number == SYS_readlinkat) {
@@ -411,8 +402,8 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
         return {0};
       }
       return {thread.Interruptible(call.number, a)};
-    case SYS_modify_ldt:
-      return {static_cast<long>(static_cast<std::uint32_t>(-ENOSYS))};  // as a kernel without it
+    case SYS_modify_ldt:  // an empty table, and as a kernel without the call
+      return {a[0] == 0 ? 0 : static_cast<long>(static_cast<std::uint32_t>(-ENOSYS))};
     case SYS_iopl:
     case SYS_ioperm:
       return {-ENOSYS};
