@@ -262,6 +262,11 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
       (fetch && (protection & PROT_EXEC) == 0)) {
     return FaultVerdict::kNotPermitted;
   }
+  if (count_page_use_) {
+    // Mapping anew clears accessed bits: remember them first.
+    HarvestAccess(carrier, AlignDown(address.value, kLargePageSize),
+                  AlignDown(address.value, kLargePageSize) + kLargePageSize);
+  }
   if (carrier.distrusted_faults > 0) {
     --carrier.distrusted_faults;
     const std::uint64_t page = AlignDown(address.value, kPageSize);
@@ -520,8 +525,11 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
   const auto parts = CoveredParts(address, address + size);
   if (parts.empty() || parts[0].start != address) return -ENOMEM;
   if (Borrowed(address, address + size)) return -EACCES;
-  const long result = MprotectLocked(address, parts[0].end, protection, pkey);
-  if (result < 0) return result;
+  // Region by region, as the kernel does: what comes before a refusal stays changed.
+  for (const Range& own : OwnParts(address, parts[0].end)) {
+    const long result = MprotectLocked(own.start, own.end, protection, pkey);
+    if (result < 0) return result;
+  }
   return parts[0].end == address + size ? 0 : -ENOMEM;
 }
 
@@ -565,17 +573,19 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
 
 long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advice) {
   const std::uint64_t size = AlignUp(length, kPageSize);
-  {
+  const bool wraps = size < length || address + size < address;
+  if (address % kPageSize == 0 && size != 0 && !wraps) {
     const std::lock_guard lock(mutex_);
-    if (address % kPageSize == 0 && size != 0 && ValidRange(address, size) &&
-        !Covered(address, address + size)) {
+    if (!Covered(address, address + size)) {
       // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and
       // ENOMEM told.
       for (const Range& part : CoveredParts(address, address + size)) {
         const long result = Host(madvise(Pointer(part.start), part.end - part.start, advice));
         if (result < 0) return result;
       }
-      return -ENOMEM;
+      // An empty range asks only whether the advice is known.
+      const long known = Host(madvise(nullptr, 0, advice));
+      return known < 0 ? known : -ENOMEM;
     }
   }
   return Host(madvise(Pointer(address), length, advice));
@@ -648,7 +658,10 @@ long AddressSpace::Shmdt(std::uint64_t address) {
   ClearEntries(address, address + segment->second);
   const long result = Host(syscall(SYS_shmdt, address));
   if (result < 0) return result;
-  Remove(address, address + segment->second);
+  // Something else may lie in the segment's place by now; only what is free is gone.
+  for (std::uint64_t page = address; page < address + segment->second; page += kPageSize) {
+    if (IsFree(page, page + kPageSize)) Remove(page, page + kPageSize);
+  }
   shm_segments_.erase(segment);
   return 0;
 }

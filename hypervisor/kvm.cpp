@@ -120,10 +120,15 @@ const kvm_cpuid_entry2* CpuidTable::Find(std::uint32_t leaf, std::uint32_t suble
   return nullptr;
 }
 
-Kvm::Kvm() {
+Kvm::Kvm(int inherited) {
   const char* device = std::getenv("TRAPLINE_KVM_DEVICE");
   if (device == nullptr) device = "/dev/kvm";
-  fd_ = OpenOutOfTheWay([device] { return open(device, O_RDWR | O_CLOEXEC); });
+  if (inherited >= 0 && ioctl(inherited, KVM_GET_API_VERSION, 0) == KVM_API_VERSION) {
+    fd_ = OpenOutOfTheWay([inherited] { return dup(inherited); });
+    close(inherited);
+  } else {
+    fd_ = OpenOutOfTheWay([device] { return open(device, O_RDWR | O_CLOEXEC); });
+  }
   if (!fd_.valid()) throw KvmError(errno, std::string("cannot open ") + device);
   if (ApiVersion() != KVM_API_VERSION) {
     throw KvmError(ENODEV,
@@ -131,6 +136,8 @@ Kvm::Kvm() {
                        " is not a KVM device, or speaks an unknown version of its interface");
   }
 }
+
+void Kvm::KeepAcrossExec(bool keep) const { fcntl(fd_.get(), F_SETFD, keep ? 0 : FD_CLOEXEC); }
 
 int Kvm::ApiVersion() const { return RetryIoctl(fd_.get(), KVM_GET_API_VERSION, 0); }
 

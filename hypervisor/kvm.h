@@ -48,8 +48,12 @@ struct CpuidTable {
 // The system handle.
 class Kvm {
  public:
-  // Opens /dev/kvm (or $TRAPLINE_KVM_DEVICE). Throws KvmError.
-  Kvm();
+  // Opens /dev/kvm (or $TRAPLINE_KVM_DEVICE), or takes over `inherited`, a descriptor of it. Throws
+  // KvmError.
+  explicit Kvm(int inherited = -1);
+  // Lets the descriptor survive execve, or not: the next monitor may not be allowed, or not able,
+  // to open the device.
+  void KeepAcrossExec(bool keep) const;
   int ApiVersion() const;
   int CheckExtension(int capability) const;
   std::size_t RunAreaSize() const;  // bytes of a vCPU's shared area

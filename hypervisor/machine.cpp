@@ -83,7 +83,8 @@ void Carrier::PublishCpu(unsigned cpu, unsigned node) {
   __atomic_store_n(&gdt_[TRAPLINE_CPU_NUMBER_SELECTOR >> 3], descriptor, __ATOMIC_RELAXED);
 }
 
-Machine::Machine() : vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid()) {
+Machine::Machine(int inherited_kvm)
+    : kvm_(inherited_kvm), vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid()) {
   const kvm_cpuid_entry2* sizes = cpuid_.Find(0x80000008);
   physical_bits_ = sizes != nullptr ? sizes->eax & 0xff : 36;
   const int slots = kvm_.CheckExtension(KVM_CAP_NR_MEMSLOTS);

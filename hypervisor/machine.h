@@ -58,8 +58,9 @@ class Carrier {
 
 class Machine {
  public:
-  // Opens KVM, makes the VM and tries the host out. Throws KvmError.
-  Machine();
+  // Opens KVM (or takes over a descriptor of it), makes the VM and tries the host out. Throws
+  // KvmError.
+  explicit Machine(int inherited_kvm = -1);
 
   // A vCPU for a guest thread: an idle one if there is one. Throws KvmError when the host's limit
   // is reached. `prefer_new`: make a new one while there are few, so that page-use statistics tell

@@ -30,6 +30,8 @@ namespace trapline {
 namespace {
 
 constexpr std::uint64_t kCloneClearSignalHandlers = 0x100000000ull;  // CLONE_CLEAR_SIGHAND
+constexpr int kSetxidSignal =
+    33;  // SIGSETXID: the C library's, the program's as well as the monitor's
 // Flags the monitor acts on itself; the rest is the kernel's.
 constexpr std::uint64_t kTidFlags =
     CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
@@ -98,19 +100,32 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  return fmt::format("stats={},follow={}", stats ? 1 : 0, follow_children ? 1 : 0);
+  return fmt::format("stats={},follow={},kvm={},exe={}", stats ? 1 : 0, follow_children ? 1 : 0,
+                     kvm_descriptor, executable_descriptor);
 }
 
 RunOptions RunOptions::Decode(const std::string& text) {
   RunOptions options;
   options.stats = text.find("stats=1") != std::string::npos;
   options.follow_children = text.find("follow=0") == std::string::npos;
+  const auto number_after = [&text](const char* key) {
+    const std::size_t at = text.find(key);
+    return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + std::strlen(key));
+  };
+  options.kvm_descriptor = number_after("kvm=");
+  options.executable_descriptor = number_after("exe=");
   return options;
 }
 
 Process::Process(const RunOptions& options)
-    : options_(options), address_space_(machine_, inherited_limits_, options.stats) {
-  own_executable_ = OpenOutOfTheWay([] { return open("/proc/self/exe", O_PATH | O_CLOEXEC); });
+    : options_(options),
+      machine_(options.kvm_descriptor),
+      address_space_(machine_, inherited_limits_, options.stats) {
+  const int inherited = options.executable_descriptor;
+  own_executable_ = OpenOutOfTheWay([inherited] {
+    return inherited >= 0 ? dup(inherited) : open("/proc/self/exe", O_PATH | O_CLOEXEC);
+  });
+  if (inherited >= 0) close(inherited);
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
@@ -359,6 +374,8 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
   SetHostMask(kAllSignals);
   pthread_t host_thread{};
   const int error = pthread_create(&host_thread, &attributes, &Process::ThreadMain, &start);
+  // The C library may just have installed its own handler for the signal its setuid(3) family uses.
+  parent.signal_actions().Reapply(kSetxidSignal);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     machine_.Release(*carrier);
@@ -588,12 +605,19 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
             environment_pointers.data(), flags);
     error = errno;
   } else {
-    std::vector<std::string> command{"trapline", "--exec", options_.Encode(), file};
+    RunOptions handed_on = options_;
+    handed_on.kvm_descriptor = machine_.kvm().fd();
+    handed_on.executable_descriptor = own_executable_.get();
+    machine_.kvm().KeepAcrossExec(true);
+    fcntl(own_executable_.get(), F_SETFD, 0);
+    std::vector<std::string> command{"trapline", "--exec", handed_on.Encode(), file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
     syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(),
             environment_pointers.data(), AT_EMPTY_PATH);
     error = errno;
+    machine_.kvm().KeepAcrossExec(false);
+    fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
   }
   address_space_.limits().Apply(true);
   return -error;

@@ -24,6 +24,10 @@ namespace trapline {
 struct RunOptions {
   bool stats = false;           // print counters at the end
   bool follow_children = true;  // programs started with execve run under a monitor of their own
+  // Inherited from the monitor that called execve: /dev/kvm, and the monitor's own executable. This
+  // process may have neither the right nor the path to open them again.
+  int kvm_descriptor = -1;
+  int executable_descriptor = -1;
   // One word, for a monitor that execve starts (main's --exec).
   std::string Encode() const;
   static RunOptions Decode(const std::string& text);

@@ -146,6 +146,7 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
 std::uint64_t AdoptVdso(AddressSpace& space) {
   const std::uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
   if (vdso == 0) return 0;
+  bool found = false;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const bool code = line.ends_with("[vdso]");
@@ -157,8 +158,9 @@ std::uint64_t AdoptVdso(AddressSpace& space) {
     region.protection = code ? PROT_READ | PROT_EXEC : PROT_READ;
     region.borrowed = true;
     space.Adopt(start, end, region);
+    found = found || code;
   }
-  return vdso;
+  return found ? vdso : 0;  // no /proc, as in a bare chroot: clocks go by system call
 }
 
 // Writes downwards from the top of the stack.

@@ -116,6 +116,11 @@ void SignalActions::Publish(int signal, const KernelSigaction& action) {
   __atomic_store_n(&entry.handler, action.handler, __ATOMIC_RELEASE);
 }
 
+void SignalActions::Reapply(int signal) {
+  const std::lock_guard lock(mutex_);
+  HostSigaction(signal, HostActionFor(actions_[signal]));
+}
+
 void SignalActions::SetHostDefault(int signal) {
   const std::lock_guard lock(mutex_);
   actions_[signal] = {};

@@ -45,6 +45,8 @@ class SignalActions {
   }
   // Sets the program's action and the host's to match.
   void Set(int signal, const KernelSigaction& action);
+  // Sets the host's action again, should the monitor's C library have changed it.
+  void Reapply(int signal);
   // Default action with no handler of the monitor's in between: what follows kills (or stops) as
   // natively.
   void SetHostDefault(int signal);

@@ -300,11 +300,41 @@ long LockAll(GuestThread& thread, Arguments a) {
 
 }  // namespace
 
+namespace {
+
+// Calls whose first argument is a descriptor the program would notice the monitor's by.
+bool TakesDescriptor(long number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_write:
+    case SYS_fstat:
+    case SYS_lseek:
+    case SYS_ioctl:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_dup:
+    case SYS_fcntl:
+    case SYS_fsync:
+    case SYS_fchdir:
+    case SYS_ftruncate:
+    case SYS_newfstatat:
+    case SYS_statx:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call) {
   Process& process = thread.process();
   AddressSpace& space = process.address_space();
   Arguments a = call.arguments;
   process.CountSystemCall(call.number);
+  if (TakesDescriptor(call.number) && IsMonitorDescriptor(static_cast<int>(a[0]))) return {-EBADF};
   const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
   switch (call.number) {
     // --- memory
