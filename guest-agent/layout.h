@@ -5,8 +5,9 @@
 // The agent lies in the low 2 GiB, so that its code reaches its data with absolute 32-bit operands.
 // The monitor reserves [TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END) in its own address space: the
 // program can never map memory there.
+// Ends below 0x7fff7000, where programs built with AddressSanitizer must have their shadow.
 #define TRAPLINE_AGENT_BASE 0x7fe00000
-#define TRAPLINE_AGENT_END 0x80000000
+#define TRAPLINE_AGENT_END 0x7fff0000
 
 // Code: readable and executable in ring 3, the same page in every page table.
 #define TRAPLINE_AGENT_CODE 0x7fe00000

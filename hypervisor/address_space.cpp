@@ -55,8 +55,10 @@ bool Reserve(std::uint64_t start, std::uint64_t end) {
 AddressSpace::AddressSpace(Machine& machine, const MemoryLimits& limits, bool count_page_use)
     : machine_(machine), count_page_use_(count_page_use), limits_(limits) {
   if (!Reserve(TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END)) {
-    throw KvmError(EEXIST,
-                   "the address range of the in-guest code is taken (0x7fe00000-0x80000000)");
+    throw KvmError(
+        EEXIST,
+        "the address range of the in-guest code (0x7fe00000-0x7fff0000) is taken; a monitor "
+        "cannot run under another one");
   }
 }
 

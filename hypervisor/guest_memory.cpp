@@ -33,6 +33,8 @@ GuestMemory::GuestMemory(Vm& vm, unsigned physical_bits, unsigned max_slots)
   }
   if (system_ == nullptr)
     throw KvmError(ENOMEM, "no address space for guest page tables (see ulimit -v)");
+  madvise(system_, system_size_,
+          MADV_DONTDUMP);  // nothing of the program's: keeps core dumps small
   next_window_ = kSystemBase + system_size_;
 }
 

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,6 +82,19 @@ bool CpuHasVirtualization() {
   return false;
 }
 
+std::string AdviceForAccess(const std::string& device) {
+  struct stat status {};
+  if (stat(device.c_str(), &status) == 0 && status.st_gid != 0 && (status.st_mode & 0060) == 0060) {
+    const group* owner = getgrgid(status.st_gid);
+    const std::string name = owner != nullptr ? owner->gr_name : std::to_string(status.st_gid);
+    return fmt::format(
+        "join group {0} (`sudo usermod -aG {0} $USER`, then log in again), or run as root", name);
+  }
+  return fmt::format(
+      "run as root, or have root open the device to you (`sudo chmod 666 {}`, or an udev rule)",
+      device);
+}
+
 bool CheckDevice(Findings& findings) {
   const char* override_path = std::getenv("TRAPLINE_KVM_DEVICE");
   const std::string device = override_path != nullptr ? override_path : "/dev/kvm";
@@ -95,9 +110,7 @@ bool CheckDevice(Findings& findings) {
   const int fd = open(device.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     findings.Bad("device", fmt::format("{}: {}", device, std::strerror(errno)),
-                 errno == EACCES ? fmt::format("join the group of {} (`sudo usermod -aG kvm "
-                                               "$USER`, then log in again), or run as root",
-                                               device)
+                 errno == EACCES ? AdviceForAccess(device)
                                  : "see the kernel's messages (`dmesg | grep -i kvm`)");
     return false;
   }
