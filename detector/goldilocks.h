@@ -7,9 +7,9 @@
 // share one set.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -45,7 +45,10 @@ class Goldilocks final : public DetectorBase<Goldilocks> {
     DeviceKind kind;
     std::uint64_t id;
     std::uint64_t round = 0;  // kBarrier
-    friend auto operator<=>(const Device&, const Device&) = default;
+    friend bool operator==(const Device&, const Device&) = default;
+    friend bool operator<(const Device& a, const Device& b) {
+      return std::tie(a.kind, a.id, a.round) < std::tie(b.kind, b.id, b.round);
+    }
   };
   // An entry of the list: how every set LS changes.
   struct Transfer {

@@ -15,7 +15,7 @@ namespace trapline {
 // size back.
 struct HostAllocator {
   static void* Allocate(std::size_t bytes) { return ::operator new(bytes); }
-  static void Free(void* memory, std::size_t bytes) { ::operator delete(memory, bytes); }
+  static void Free(void* memory, std::size_t /*bytes*/) { ::operator delete(memory); }
 };
 
 // Values are copied bit by bit and start out as T{}. Not thread-safe.

@@ -64,10 +64,17 @@ trapline_agent_probe_tsc:
 trapline_agent_probe_syscall:
     syscall
     out %al, $TRAPLINE_PORT_PROBE
-    .globl trapline_agent_probe_fault
-trapline_agent_probe_fault:         // rdi = address; faults once, then the slot's iretq retries
-    mov (%rdi), %rax
+    .globl trapline_agent_probe_fault, trapline_agent_probe_skip
+trapline_agent_probe_fault:         // rdi = how many faults to take
+    movabs 0, %al                   // 9 bytes; nothing is ever mapped there in a table without a program
+trapline_agent_probe_next:
+    dec %rdi
+    jnz trapline_agent_probe_fault
     out %al, $TRAPLINE_PORT_PROBE
+trapline_agent_probe_skip:          // #PF entry: goes on after the faulting instruction
+    addq $(trapline_agent_probe_next - trapline_agent_probe_fault), 8(%rsp)
+    lea 8(%rsp), %rsp
+    iretq
     .balign 16
 trapline_agent_end:
     .section .note.GNU-stack, "", @progbits

@@ -1,4 +1,5 @@
-// The agent as the monitor sees it: addresses of its entry points and the thread page both sides share.
+// The agent as the monitor sees it: addresses of its entry points and the thread page both sides
+// share.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ extern "C" {
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_resume[],
     trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
-    trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[];
+    trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[],
+    trapline_agent_probe_skip[];
 }
 
 namespace trapline::agent {
@@ -24,12 +26,12 @@ inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
 }
 
-// Length of `out %al, $imm8`. At an exit RIP may be on the instruction or past it (kvm-hosts: kvm_amd
-// leaves it on the instruction, kvm_pvm past it), so code compares against both.
+// Length of `out %al, $imm8`. At an exit RIP may be on the instruction or past it (kvm-hosts:
+// kvm_amd leaves it on the instruction, kvm_pvm past it), so code compares against both.
 inline constexpr std::uint64_t kOutLength = 2;
 
-// What the processor pushes on an IST stack, lowest address first (Intel SDM vol. 3, 6.14.2), without the
-// error code some vectors add below it. The same layout is what iretq pops.
+// What the processor pushes on an IST stack, lowest address first (Intel SDM vol. 3, 6.14.2),
+// without the error code some vectors add below it. The same layout is what iretq pops.
 struct InterruptFrame {
   std::uint64_t rip, cs, rflags, rsp, ss;
 };
@@ -38,22 +40,22 @@ static_assert(sizeof(InterruptFrame) == 40);
 // Counters the scheduler and the monitor keep for a logical thread; printed by --stats.
 struct ThreadCounters {
   std::uint64_t system_calls;
-  std::uint64_t page_faults;   // exits because of #PF
-  std::uint64_t exceptions;    // exits because of any other vector
-  std::uint64_t interruptions; // KVM_RUN ended by a host signal
-  std::uint64_t signals;       // guest signal handlers entered
+  std::uint64_t page_faults;    // exits because of #PF
+  std::uint64_t exceptions;     // exits because of any other vector
+  std::uint64_t interruptions;  // KVM_RUN ended by a host signal
+  std::uint64_t signals;        // guest signal handlers entered
   std::uint64_t other_exits;
 };
 
-// First page of the thread page region: the thread-identity channel. The guest scheduler (the monitor, when
-// it puts a guest thread on a vCPU) writes it; every later check, trap and log record takes the identity
-// from here and nowhere else. Written only by the thread that owns it.
+// First page of the thread page region: the thread-identity channel. The guest scheduler (the
+// monitor, when it puts a guest thread on a vCPU) writes it; every later check, trap and log record
+// takes the identity from here and nowhere else. Written only by the thread that owns it.
 struct ThreadPage {
   std::uint64_t carrier;         // number of the vCPU that runs the thread
   std::uint64_t logical_thread;  // number of the guest thread, never reused inside a process
-  std::uint64_t epoch;           // logical thread in the top 16 bits, clock below; 0 until detection runs
-  std::uint64_t clock;           // the thread's own clock
-  std::uint64_t tid;             // Linux thread number
+  std::uint64_t epoch;  // logical thread in the top 16 bits, clock below; 0 until detection runs
+  std::uint64_t clock;  // the thread's own clock
+  std::uint64_t tid;    // Linux thread number
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {

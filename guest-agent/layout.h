@@ -3,10 +3,11 @@
 #pragma once
 
 // The agent lies in the low 2 GiB, so that its code reaches its data with absolute 32-bit operands.
-// The monitor reserves [TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END) in its own address space: the program can
-// never map memory there.
+// The monitor reserves [TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END) in its own address space: the
+// program can never map memory there.
+// Ends below 0x7fff7000, where programs built with AddressSanitizer must have their shadow.
 #define TRAPLINE_AGENT_BASE 0x7fe00000
-#define TRAPLINE_AGENT_END 0x80000000
+#define TRAPLINE_AGENT_END 0x7fff0000
 
 // Code: readable and executable in ring 3, the same page in every page table.
 #define TRAPLINE_AGENT_CODE 0x7fe00000
@@ -15,12 +16,12 @@
 #define TRAPLINE_THREAD_PAGE 0x7ff00000
 #define TRAPLINE_FAULT_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x2000)      // IST 1: #PF
 #define TRAPLINE_EXCEPTION_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x3000)  // IST 2: every other vector
-#define TRAPLINE_VECTOR_STATE (TRAPLINE_THREAD_PAGE + 0x4000)         // XSAVE image, 64-byte aligned
+#define TRAPLINE_VECTOR_STATE (TRAPLINE_THREAD_PAGE + 0x4000)  // XSAVE image, 64-byte aligned
 #define TRAPLINE_VECTOR_STATE_SIZE 0x4000
 #define TRAPLINE_THREAD_PAGES 8
 
-// Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT and TSS
-// are shared: the IST stacks they name are per thread.
+// Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
+// and TSS are shared: the IST stacks they name are per thread.
 #define TRAPLINE_GDT 0xffffff0000000000
 #define TRAPLINE_IDT 0xffffff0000001000
 #define TRAPLINE_TSS 0xffffff0000002000
@@ -30,9 +31,11 @@
 #define TRAPLINE_USER_SS 0x2b
 #define TRAPLINE_USER_CS 0x33
 #define TRAPLINE_TSS_SELECTOR 0x40
-#define TRAPLINE_CPU_NUMBER_SELECTOR 0x7b  // limit = node << 12 | cpu, read with LSL by getcpu in the vDSO
+#define TRAPLINE_CPU_NUMBER_SELECTOR \
+  0x7b  // limit = node << 12 | cpu, read with LSL by getcpu in the vDSO
 
-// Exit ports: an `out` to one of them leaves the guest. The TSS I/O bitmap opens just these to ring 3.
+// Exit ports: an `out` to one of them leaves the guest. The TSS I/O bitmap opens just these to
+// ring 3.
 #define TRAPLINE_PORT_FIRST 0x80
 #define TRAPLINE_PORT_SYSTEM_CALL 0x80
 #define TRAPLINE_PORT_EXCEPTION 0x81

@@ -1,6 +1,7 @@
 #include "hypervisor/address_space.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,6 +29,12 @@ void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); 
 
 long Host(long result) { return result < 0 ? -errno : result; }
 
+// KVM reads what it maps, so a page that may only be executed or only be written must be readable
+// on the host; on x86-64 the program can read it natively too.
+int HostProtection(int protection) {
+  return (protection & (PROT_WRITE | PROT_EXEC)) != 0 ? protection | PROT_READ : protection;
+}
+
 bool ValidRange(std::uint64_t address, std::uint64_t length) {
   return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
 }
@@ -45,10 +52,13 @@ bool Reserve(std::uint64_t start, std::uint64_t end) {
 
 }  // namespace
 
-AddressSpace::AddressSpace(Machine& machine, bool count_page_use)
-    : machine_(machine), count_page_use_(count_page_use) {
+AddressSpace::AddressSpace(Machine& machine, const MemoryLimits& limits, bool count_page_use)
+    : machine_(machine), count_page_use_(count_page_use), limits_(limits) {
   if (!Reserve(TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END)) {
-    throw KvmError(EEXIST, "the address range of the in-guest code is taken (0x7fe00000-0x80000000)");
+    throw KvmError(
+        EEXIST,
+        "the address range of the in-guest code (0x7fe00000-0x7fff0000) is taken; a monitor "
+        "cannot run under another one");
   }
 }
 
@@ -97,13 +107,34 @@ std::vector<Range> AddressSpace::CoveredParts(std::uint64_t start, std::uint64_t
   return parts;
 }
 
+// The parts of the range whose host mapping the program may change.
+std::vector<Range> AddressSpace::OwnParts(std::uint64_t start, std::uint64_t end) const {
+  std::vector<Range> parts;
+  auto it = regions_.upper_bound(start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < end; ++it) {
+    const Range part{std::max(start, it->first), std::min(end, it->second.end)};
+    if (part.start < part.end && !it->second.borrowed) parts.push_back(part);
+  }
+  return parts;
+}
+
+bool AddressSpace::Borrowed(std::uint64_t start, std::uint64_t end) const {
+  auto it = regions_.upper_bound(start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < end; ++it) {
+    if (it->second.borrowed && it->second.end > start) return true;
+  }
+  return false;
+}
+
 bool AddressSpace::Covered(std::uint64_t start, std::uint64_t end) const {
   const auto parts = CoveredParts(start, end);
   return parts.size() == 1 && parts[0].start == start && parts[0].end == end;
 }
 
-// Reserves every part of the range that is not the program's. False, and nothing reserved, when the monitor has
-// something there.
+// Reserves every part of the range that is not the program's. False, and nothing reserved, when the
+// monitor has something there.
 bool AddressSpace::ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed) {
   std::uint64_t at = start;
   auto parts = CoveredParts(start, end);
@@ -142,7 +173,8 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   auto it = regions_.insert_or_assign(start, region).first;
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
   const auto same = [](const Region& a, const Region& b) {
-    return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down;
+    return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down &&
+           a.borrowed == b.borrowed;
   };
   if (it != regions_.begin()) {
     auto before = std::prev(it);
@@ -153,7 +185,8 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
     }
   }
   auto after = std::next(it);
-  if (after != regions_.end() && it->second.end == after->first && same(it->second, after->second)) {
+  if (after != regions_.end() && it->second.end == after->first &&
+      same(it->second, after->second)) {
     it->second.end = after->second.end;
     regions_.erase(after);
   }
@@ -196,11 +229,8 @@ PageUse AddressSpace::CountPageUse() {
   return use;
 }
 
-// Maps everything of the program's in the 2 MiB block around `address`: a fault that reaches the monitor costs
-// ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
-void AddressSpace::Populate(Carrier& carrier, std::uint64_t address) {
-  const std::uint64_t block = AlignDown(address, kLargePageSize);
-  const std::uint64_t block_end = std::min(block + kLargePageSize, kUserAddressEnd);
+// Maps what the program has in [block, block_end), which lies in one 2 MiB block.
+void AddressSpace::Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end) {
   auto it = regions_.upper_bound(block);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < block_end; ++it) {
@@ -212,8 +242,7 @@ void AddressSpace::Populate(Carrier& carrier, std::uint64_t address) {
     if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
     if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
     if ((region.protection & PROT_EXEC) == 0) flags |= PageEntry::kNoExecute;
-    const GuestPhysical physical =
-        machine_.memory().PhysicalOf({start}, it->first, region.end);
+    const GuestPhysical physical = machine_.memory().PhysicalOf({start}, it->first, region.end);
     if (!count_page_use_ && start == block && end == block + kLargePageSize &&
         carrier.page_table().MapLarge({start}, physical, flags)) {
       continue;
@@ -235,16 +264,26 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
       (fetch && (protection & PROT_EXEC) == 0)) {
     return FaultVerdict::kNotPermitted;
   }
-  const GuestVirtual page{AlignDown(address.value, kPageSize)};
-  if (carrier.distrust_next_fault) {
-    carrier.distrust_next_fault = false;
-    if (madvise(Pointer(page.value), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
+  if (count_page_use_) {
+    // Mapping anew clears accessed bits: remember them first.
+    HarvestAccess(carrier, AlignDown(address.value, kLargePageSize),
+                  AlignDown(address.value, kLargePageSize) + kLargePageSize);
+  }
+  if (carrier.distrusted_faults > 0) {
+    --carrier.distrusted_faults;
+    const std::uint64_t page = AlignDown(address.value, kPageSize);
+    if (madvise(Pointer(page), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
       if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
       if (errno == EFAULT) return FaultVerdict::kBusError;
       if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
     }
+    Populate(carrier, page, page + kPageSize);
+    return FaultVerdict::kMapped;
   }
-  Populate(carrier, address.value);
+  // Everything of the program's in the 2 MiB block around the address: a fault that reaches the
+  // monitor costs ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
+  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  Populate(carrier, block, std::min(block + kLargePageSize, kUserAddressEnd));
   return FaultVerdict::kMapped;
 }
 
@@ -258,7 +297,9 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
     carrier.page_table().Clear({0}, TRAPLINE_AGENT_BASE);
     carrier.page_table().Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
   }
-  carrier.distrust_next_fault = true;
+  // Without the address, the page that failed is among the next few the interrupted instruction
+  // touches.
+  carrier.distrusted_faults = address ? 1 : 64;
 }
 
 // --- growing stacks
@@ -271,7 +312,8 @@ bool AddressSpace::TryGrow(std::uint64_t address) {
   if (start < grown.growth_limit) return false;
   if (it != regions_.begin()) {
     const auto below = std::prev(it);
-    if (below->second.protection != PROT_NONE && below->second.end + kStackGuardGap > start) return false;
+    if (below->second.protection != PROT_NONE && below->second.end + kStackGuardGap > start)
+      return false;
   }
   const std::uint64_t old_start = it->first;
   if (grown.growth_reserved) {
@@ -286,7 +328,8 @@ bool AddressSpace::TryGrow(std::uint64_t address) {
   return true;
 }
 
-std::uint64_t AddressSpace::CreateStack(std::uint64_t limit, std::uint64_t initial, bool executable) {
+std::uint64_t AddressSpace::CreateStack(std::uint64_t limit, std::uint64_t initial,
+                                        bool executable) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = AlignUp(limit, kPageSize) + kStackGuardGap;
   void* area = mmap(nullptr, size, PROT_NONE,
@@ -318,20 +361,91 @@ Range AddressSpace::stack() const {
   return {it->first, it->second.end};
 }
 
+// --- limits
+
+namespace {
+
+void SetHostLimit(int resource, rlimit limit, bool lifted) {
+  const auto which = static_cast<__rlimit_resource>(resource);
+  if (lifted) {
+    const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(which, &unlimited) == 0) return;
+    limit.rlim_cur = limit.rlim_max;
+  }
+  setrlimit(which, &limit);
+}
+
+}  // namespace
+
+MemoryLimits MemoryLimits::TakeOver() {
+  MemoryLimits limits;
+  getrlimit(RLIMIT_AS, &limits.address_space);
+  getrlimit(RLIMIT_DATA, &limits.data);
+  limits.Apply(true);
+  return limits;
+}
+
+void MemoryLimits::Apply(bool lifted) const {
+  SetHostLimit(RLIMIT_AS, address_space, lifted);
+  SetHostLimit(RLIMIT_DATA, data, lifted);
+}
+
+bool AddressSpace::ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const {
+  const std::uint64_t most = limits_.address_space.rlim_cur, most_data = limits_.data.rlim_cur;
+  if (most == RLIM_INFINITY && most_data == RLIM_INFINITY) return false;
+  const auto is_data = [](int bits, bool is_shared) {
+    return (bits & PROT_WRITE) != 0 && !is_shared;
+  };
+  std::uint64_t all = bytes;
+  std::uint64_t data = is_data(protection, shared) ? bytes : 0;
+  for (const auto& [start, region] : regions_) {
+    all += region.end - start;
+    if (is_data(region.protection, region.shared) && !region.grows_down) data += region.end - start;
+  }
+  return all > most || (is_data(protection, shared) && data > most_data);
+}
+
+bool AddressSpace::IsOwnLimit(int resource) {
+  return resource == RLIMIT_AS || resource == RLIMIT_DATA;
+}
+
+MemoryLimits AddressSpace::limits() const {
+  const std::lock_guard lock(mutex_);
+  return limits_;
+}
+
+rlimit AddressSpace::GetLimit(int resource) {
+  const std::lock_guard lock(mutex_);
+  return resource == RLIMIT_AS ? limits_.address_space : limits_.data;
+}
+
+long AddressSpace::SetLimit(int resource, const rlimit& limit) {
+  const std::lock_guard lock(mutex_);
+  rlimit& current = resource == RLIMIT_AS ? limits_.address_space : limits_.data;
+  if (limit.rlim_cur > limit.rlim_max) return -EINVAL;
+  if (limit.rlim_max > current.rlim_max && geteuid() != 0) return -EPERM;
+  current = limit;
+  return 0;
+}
+
 // --- system calls
 
-long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags, int fd,
-                        std::uint64_t offset) {
+long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags,
+                        int fd, std::uint64_t offset) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = AlignUp(length, kPageSize);
-  const bool fixed = (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
+  if (ExceedsLimits(size, protection, (flags & MAP_TYPE) != MAP_PRIVATE)) return -ENOMEM;
+  const bool fixed =
+      (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
   std::vector<Range> claimed;
   if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
-    if (!ClaimGaps(address, address + size, claimed)) return -ENOMEM;
+    if (Borrowed(address, address + size) || !ClaimGaps(address, address + size, claimed))
+      return -ENOMEM;
     ClearEntries(address, address + size);
   }
   // The host's own growing mappings would grow behind our back: growth is done in TryGrow.
-  const long result = Host(syscall(SYS_mmap, address, length, protection, flags & ~MAP_GROWSDOWN, fd, offset));
+  const long result = Host(syscall(SYS_mmap, address, length, HostProtection(protection),
+                                   flags & ~MAP_GROWSDOWN, fd, offset));
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
     return result;
@@ -360,19 +474,24 @@ long AddressSpace::Munmap(std::uint64_t address, std::uint64_t length) {
   const std::uint64_t size = AlignUp(length, kPageSize);
   if (address % kPageSize != 0 || size == 0 || !ValidRange(address, size)) return -EINVAL;
   for (const Range& part : CoveredParts(address, address + size)) {
+    for (const Range& own : OwnParts(part.start, part.end)) {
+      ClearEntries(own.start, own.end);
+      const long result = Host(munmap(Pointer(own.start), own.end - own.start));
+      if (result < 0) return result;
+    }
     ClearEntries(part.start, part.end);
-    const long result = Host(munmap(Pointer(part.start), part.end - part.start));
-    if (result < 0) return result;
     Remove(part.start, part.end);
   }
   return 0;
 }
 
-long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey) {
+long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection,
+                                  int pkey) {
   ClearEntries(address, end);
   const long result =
-      pkey == -1 ? Host(mprotect(Pointer(address), end - address, protection))
-                 : Host(syscall(SYS_pkey_mprotect, address, end - address, protection, pkey));
+      pkey == -1 ? Host(mprotect(Pointer(address), end - address, HostProtection(protection)))
+                 : Host(syscall(SYS_pkey_mprotect, address, end - address,
+                                HostProtection(protection), pkey));
   if (result < 0) return result;
   const int bits = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   Split(address);
@@ -407,8 +526,12 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
   }
   const auto parts = CoveredParts(address, address + size);
   if (parts.empty() || parts[0].start != address) return -ENOMEM;
-  const long result = MprotectLocked(address, parts[0].end, protection, pkey);
-  if (result < 0) return result;
+  if (Borrowed(address, address + size)) return -EACCES;
+  // Region by region, as the kernel does: what comes before a refusal stays changed.
+  for (const Range& own : OwnParts(address, parts[0].end)) {
+    const long result = MprotectLocked(own.start, own.end, protection, pkey);
+    if (result < 0) return result;
+  }
   return parts[0].end == address + size ? 0 : -ENOMEM;
 }
 
@@ -422,16 +545,22 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
     return -EINVAL;
   }
   const auto source = FindRegion(address);
-  if (source == regions_.end() || (old_size != 0 && source->second.end < address + old_size)) return -EFAULT;
+  if (source == regions_.end() || (old_size != 0 && source->second.end < address + old_size))
+    return -EFAULT;
   const Region region = source->second;
+  if (region.borrowed) return -EINVAL;
+  if (new_size > old_size && ExceedsLimits(new_size - old_size, region.protection, region.shared))
+    return -ENOMEM;
   std::vector<Range> claimed;
   if ((flags & MREMAP_FIXED) != 0) {
     if (new_address % kPageSize != 0 || !ValidRange(new_address, new_size)) return -EINVAL;
+    if (Borrowed(new_address, new_address + new_size)) return -ENOMEM;
     if (!ClaimGaps(new_address, new_address + new_size, claimed)) return -ENOMEM;
     ClearEntries(new_address, new_address + new_size);
   }
   if (old_size != 0) ClearEntries(address, address + old_size);
-  const long result = Host(syscall(SYS_mremap, address, old_length, new_length, flags, new_address));
+  const long result =
+      Host(syscall(SYS_mremap, address, old_length, new_length, flags, new_address));
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
     return result;
@@ -446,16 +575,19 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
 
 long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advice) {
   const std::uint64_t size = AlignUp(length, kPageSize);
-  {
+  const bool wraps = size < length || address + size < address;
+  if (address % kPageSize == 0 && size != 0 && !wraps) {
     const std::lock_guard lock(mutex_);
-    if (address % kPageSize == 0 && size != 0 && ValidRange(address, size) &&
-        !Covered(address, address + size)) {
-      // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and ENOMEM told.
+    if (!Covered(address, address + size)) {
+      // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and
+      // ENOMEM told.
       for (const Range& part : CoveredParts(address, address + size)) {
         const long result = Host(madvise(Pointer(part.start), part.end - part.start, advice));
         if (result < 0) return result;
       }
-      return -ENOMEM;
+      // An empty range asks only whether the advice is known.
+      const long known = Host(madvise(nullptr, 0, advice));
+      return known < 0 ? known : -ENOMEM;
     }
   }
   return Host(madvise(Pointer(address), length, advice));
@@ -472,6 +604,8 @@ long AddressSpace::Brk(std::uint64_t address) {
   const std::uint64_t old_end = AlignUp(break_, kPageSize);
   const std::uint64_t new_end = AlignUp(address, kPageSize);
   if (new_end > old_end) {
+    if (ExceedsLimits(new_end - old_end, PROT_READ | PROT_WRITE, false))
+      return static_cast<long>(break_);
     void* got = mmap(Pointer(old_end), new_end - old_end, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (got != Pointer(old_end)) {
@@ -526,7 +660,10 @@ long AddressSpace::Shmdt(std::uint64_t address) {
   ClearEntries(address, address + segment->second);
   const long result = Host(syscall(SYS_shmdt, address));
   if (result < 0) return result;
-  Remove(address, address + segment->second);
+  // Something else may lie in the segment's place by now; only what is free is gone.
+  for (std::uint64_t page = address; page < address + segment->second; page += kPageSize) {
+    if (IsFree(page, page + kPageSize)) Remove(page, page + kPageSize);
+  }
   shm_segments_.erase(segment);
   return 0;
 }

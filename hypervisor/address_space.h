@@ -1,15 +1,20 @@
-// The program's address space: which ranges are the program's, their protection, and the page tables' contents.
+// The program's address space: which ranges are the program's, their protection, and the page
+// tables' contents.
 //
-// The program and the monitor share one host address space. Everything the program maps is recorded here as a
-// region; memory without a region belongs to the monitor (or to nobody) and does not exist for the program. Page
-// tables of all carriers mirror the regions' protections and are filled on demand.
+// The program and the monitor share one host address space. Everything the program maps is recorded
+// here as a region; memory without a region belongs to the monitor (or to nobody) and does not
+// exist for the program. Page tables of all carriers mirror the regions' protections and are filled
+// on demand.
 //
-// Rule for taking rights away: first the guest's entries are cleared in every page table, then the host's own
-// mapping changes, whose mmu notifier makes KVM drop cached translations (kvm-hosts.md, "Page tables").
+// Rule for taking rights away: first the guest's entries are cleared in every page table, then the
+// host's own mapping changes, whose mmu notifier makes KVM drop cached translations (kvm-hosts.md,
+// "Page tables").
 //
-// All public members are thread-safe. System-call members take and return what the Linux system call of the same
-// name does: a value, or -errno.
+// All public members are thread-safe. System-call members take and return what the Linux system
+// call of the same name does: a value, or -errno.
 #pragma once
+
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <map>
@@ -28,8 +33,9 @@ struct Region {
   int protection = 0;  // PROT_ bits
   bool shared = false;
   bool grows_down = false;
-  std::uint64_t growth_limit = 0;   // lowest address a growing region may reach
-  bool growth_reserved = false;     // the host address range down to there is held already
+  std::uint64_t growth_limit = 0;  // lowest address a growing region may reach
+  bool growth_reserved = false;    // the host address range down to there is held already
+  bool borrowed = false;  // the vDSO: the monitor uses it too, so the host mapping stays as it is
 };
 
 struct Range {
@@ -44,17 +50,30 @@ enum class FaultVerdict {
   kMemoryFailure,  // BUS_MCEERR_AR
 };
 
-// How many 4 KiB pages were touched by one carrier's threads only, and by several. Counted when page-use
-// statistics are on.
+// How many 4 KiB pages were touched by one carrier's threads only, and by several. Counted when
+// page-use statistics are on.
 struct PageUse {
   std::uint64_t single = 0;
   std::uint64_t several = 0;
 };
 
+// RLIMIT_AS and RLIMIT_DATA. On the host they would count the monitor's memory too: the program's
+// values are kept and checked by AddressSpace, the host's are as high as they may be.
+struct MemoryLimits {
+  rlimit address_space{RLIM_INFINITY, RLIM_INFINITY};
+  rlimit data{RLIM_INFINITY, RLIM_INFINITY};
+
+  // Reads the process's limits and raises the host's; before anything large is mapped.
+  static MemoryLimits TakeOver();
+  // Sets the host's limits to these, for an execve that inherits them, or (`lifted`) as high as
+  // they may be again.
+  void Apply(bool lifted) const;
+};
+
 class AddressSpace {
  public:
   // `count_page_use`: map page by page with the accessed bit clear, so that use can be told apart.
-  AddressSpace(Machine& machine, bool count_page_use);
+  AddressSpace(Machine& machine, const MemoryLimits& limits, bool count_page_use);
 
   // --- system calls
   long Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags, int fd,
@@ -68,20 +87,28 @@ class AddressSpace {
   long Shmat(int id, std::uint64_t address, int flags);
   long Shmdt(std::uint64_t address);
 
+  // --- the limits of MemoryLimits
+  static bool IsOwnLimit(int resource);
+  rlimit GetLimit(int resource);
+  long SetLimit(int resource, const rlimit& limit);
+  MemoryLimits limits() const;
+
   // --- loading
-  // Declares host memory that exists already (vDSO, a segment mapped by the loader) to be the program's.
+  // Declares host memory that exists already (vDSO, a segment mapped by the loader) to be the
+  // program's.
   void Adopt(std::uint64_t start, std::uint64_t end, const Region& region);
   void SetBreak(std::uint64_t start);
-  // A downward-growing stack of at most `limit` bytes, of which the top `initial` are there at once. Returns its
-  // top, 0 when there is no room.
+  // A downward-growing stack of at most `limit` bytes, of which the top `initial` are there at
+  // once. Returns its top, 0 when there is no room.
   std::uint64_t CreateStack(std::uint64_t limit, std::uint64_t initial, bool executable);
   // True when no mapping of anybody lies in the range.
   static bool IsFree(std::uint64_t start, std::uint64_t end);
 
   // --- faults
   FaultVerdict Resolve(Carrier& carrier, GuestVirtual address, bool write, bool fetch);
-  // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so that the
-  // access faults again with its address, and has that fault looked at closely. `physical`: where, if known.
+  // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so
+  // that the access faults again with its address, and has that fault looked at closely.
+  // `physical`: where, if known.
   void Distrust(Carrier& carrier, std::optional<GuestPhysical> physical);
 
   // --- questions
@@ -96,6 +123,9 @@ class AddressSpace {
  private:
   using RegionMap = std::map<std::uint64_t, Region>;
 
+  bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
+  std::vector<Range> OwnParts(std::uint64_t start, std::uint64_t end) const;
+  bool Borrowed(std::uint64_t start, std::uint64_t end) const;
   bool Covered(std::uint64_t start, std::uint64_t end) const;
   std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;
   bool ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed);
@@ -106,7 +136,7 @@ class AddressSpace {
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   RegionMap::iterator FindRegion(std::uint64_t address);
   bool TryGrow(std::uint64_t address);
-  void Populate(Carrier& carrier, std::uint64_t address);
+  void Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
 
   Machine& machine_;
@@ -115,6 +145,7 @@ class AddressSpace {
   RegionMap regions_;
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;
+  MemoryLimits limits_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

@@ -1,6 +1,6 @@
-// Copies between the monitor and the program's memory that fail instead of faulting. The kernel does the access
-// (process_vm_readv/writev on the monitor itself), so the program's own protections decide.
-// Thread-safe. An address is the same on both sides.
+// Copies between the monitor and the program's memory that fail instead of faulting. The kernel
+// does the access (process_vm_readv/writev on the monitor itself), so the program's own protections
+// decide. Thread-safe. An address is the same on both sides.
 #pragma once
 
 #include <cstddef>

@@ -2,16 +2,18 @@
 //
 // Guest-physical addresses, given out compactly because some processors have 39 bits:
 //   4 GiB ...            system memory: page tables, thread pages, descriptor tables, agent code
-//   after it, upwards    windows onto the monitor's own address space, made when the program first touches one
-// A window shows a whole aligned block of host addresses, mapped or not; KVM looks at what is there only when
-// the guest touches it, and the mmu notifier drops what changes. So a guest-virtual address keeps one
-// guest-physical address for ever, and windows are never removed.
+//   after it, upwards    windows onto the monitor's own address space, made when the program first
+//   touches one
+// A window shows a whole aligned block of host addresses, mapped or not; KVM looks at what is there
+// only when the guest touches it, and the mmu notifier drops what changes. So a guest-virtual
+// address keeps one guest-physical address for ever, and windows are never removed.
 //
-// Not thread-safe: the caller serialises.
+// Thread-safe: new carriers and page faults allocate at the same time.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -31,8 +33,8 @@ class GuestMemory : public PageTablePages {
   GuestMemory(const GuestMemory&) = delete;
   GuestMemory& operator=(const GuestMemory&) = delete;
 
-  // PageTablePages. Freed pages are reused only in a child after fork (AdoptVm): on a shadow-paging host a
-  // page that has been a page table may still be cached as the table it was.
+  // PageTablePages. Freed pages are reused only in a child after fork (AdoptVm): on a shadow-paging
+  // host a page that has been a page table may still be cached as the table it was.
   GuestPhysical AllocatePage() override { return AllocatePages(1); }
   void FreePage(GuestPhysical page) override;
   std::uint64_t* Entries(GuestPhysical page) override {
@@ -44,12 +46,15 @@ class GuestMemory : public PageTablePages {
   // The monitor's pointer to system memory.
   void* HostPointer(GuestPhysical system_address);
 
-  // Guest-physical address of a user address, adding the window when there is none yet. `mapping_start/end`:
-  // the mapping around it, which decides how large a new window is. Throws KvmError.
+  // Guest-physical address of a user address, adding the window when there is none yet.
+  // `mapping_start/end`: the mapping around it, which decides how large a new window is. Throws
+  // KvmError.
   GuestPhysical PhysicalOf(GuestVirtual address, std::uint64_t mapping_start,
                            std::uint64_t mapping_end);
   // The user address a window shows at `physical`, if any.
   std::optional<GuestVirtual> VirtualOf(GuestPhysical physical) const;
+
+  std::mutex& mutex() { return mutex_; }  // held across fork
 
   // Child after fork: shows everything to a new VM at the same places.
   void AdoptVm(Vm& vm);
@@ -63,8 +68,10 @@ class GuestMemory : public PageTablePages {
     std::uint64_t host;
     std::uint64_t size;
   };
+  // All under mutex_.
   void AddSlot(GuestPhysical physical, std::uint64_t host, std::uint64_t size);
 
+  mutable std::mutex mutex_;
   Vm* vm_;
   std::uint64_t physical_end_;
   unsigned max_slots_;
@@ -72,10 +79,10 @@ class GuestMemory : public PageTablePages {
   std::uint64_t system_size_ = 0;   // bytes reserved
   std::uint64_t system_shown_ = 0;  // bytes the guest can see
   std::uint64_t system_used_ = 0;
-  std::uint64_t next_window_;                    // guest-physical
+  std::uint64_t next_window_;                     // guest-physical
   std::map<std::uint64_t, std::size_t> windows_;  // host start -> index in slots_
-  std::vector<Slot> slots_;                      // index = KVM slot number; ascending guest-physical windows
-  std::vector<GuestPhysical> retired_;           // freed page-table pages, not reusable under this VM
+  std::vector<Slot> slots_;             // index = KVM slot number; ascending guest-physical windows
+  std::vector<GuestPhysical> retired_;  // freed page-table pages, not reusable under this VM
   std::vector<GuestPhysical> free_;
 };
 

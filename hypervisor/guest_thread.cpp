@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
@@ -23,8 +24,8 @@ constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kSyscallLength = 2;
 
 bool PushesErrorCode(unsigned vector) {
-  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 ||
-         vector == 30;
+  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 ||
+         vector == 29 || vector == 30;
 }
 
 bool IsAt(std::uint64_t rip, const char* out_instruction) {
@@ -124,7 +125,8 @@ void GuestThread::Resume() {
   frame.rdi = context_.rdi;
   frame.rdx = context_.rdx;
   frame.rax = context_.rax;
-  frame.interrupt = {context_.rip, TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp, TRAPLINE_USER_SS};
+  frame.interrupt = {context_.rip, TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp,
+                     TRAPLINE_USER_SS};
   kvm_regs& registers = vcpu.registers();
   registers = context_;
   registers.rip = agent::GuestAddressOf(trapline_agent_resume_vector);
@@ -161,7 +163,8 @@ void GuestThread::SaveVectorState() {
         vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) {
       return;
     }
-    Abort(fmt::format("saving the vector state failed ({})", error == 0 ? "unexpected exit" : std::strerror(error)));
+    Abort(fmt::format("saving the vector state failed ({})",
+                      error == 0 ? "unexpected exit" : std::strerror(error)));
   }
 }
 
@@ -248,13 +251,15 @@ void GuestThread::HandleExit() {
   }
 }
 
-// The program's own access to one of the agent's ports: natively a general protection fault on the instruction.
+// The program's own access to one of the agent's ports: natively a general protection fault on the
+// instruction.
 void GuestThread::HandlePortAccess() {
   Vcpu& vcpu = carrier_->vcpu();
   const std::uint16_t port = vcpu.run().io.port;
   ++counters().exceptions;
   place_ = Place::kProgram;
-  // Let KVM finish the instruction (an `in` writes RAX at the next entry); then RIP is past it on every host.
+  // Let KVM finish the instruction (an `in` writes RAX at the next entry); then RIP is past it on
+  // every host.
   const kvm_regs before = vcpu.registers();
   vcpu.run().immediate_exit = 1;
   vcpu.Run();
@@ -265,7 +270,9 @@ void GuestThread::HandlePortAccess() {
   context_.rip = rip;
   unsigned char code[3] = {};  // what lies before RIP, nearest last
   ReadGuest(rip - sizeof code, code, sizeof code);
-  const auto immediate = [&](unsigned at) { return code[at] >= 0xe4 && code[at] <= 0xe7 && code[at + 1] == port; };
+  const auto immediate = [&](unsigned at) {
+    return code[at] >= 0xe4 && code[at] <= 0xe7 && code[at + 1] == port;
+  };
   const auto by_register = [&](unsigned at) {
     return (code[at] >= 0xec && code[at] <= 0xef) || (code[at] >= 0x6c && code[at] <= 0x6f);
   };
@@ -290,10 +297,10 @@ void GuestThread::HandleInterruption() {
   // Something of the agent's that is about to exit: let it, or its event would be lost.
   const std::uint64_t rip = vcpu.registers().rip;
   const auto slot = SlotOf(rip);
-  const bool before_exit =
-      (slot && rip == agent::GuestAddressOf(trapline_agent_exceptions) + *slot * TRAPLINE_SLOT_SIZE) ||
-      rip == agent::GuestAddressOf(trapline_agent_syscall_ring3) ||
-      rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
+  const bool before_exit = (slot && rip == agent::GuestAddressOf(trapline_agent_exceptions) +
+                                               *slot * TRAPLINE_SLOT_SIZE) ||
+                           rip == agent::GuestAddressOf(trapline_agent_syscall_ring3) ||
+                           rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
   if (before_exit) {
     int error = 0;
     do {
@@ -305,9 +312,9 @@ void GuestThread::HandleInterruption() {
   }
 }
 
-// KVM could not get at the host page behind a present entry: a mapped file that shrank, or a protection that
-// changed between the walk and the access. The entry goes, the access faults again, and that fault knows its
-// address.
+// KVM could not get at the host page behind a present entry: a mapped file that shrank, or a
+// protection that changed between the walk and the access. The entry goes, the access faults again,
+// and that fault knows its address.
 void GuestThread::HandleMemoryError() {
   const kvm_run& run = carrier_->vcpu().run();
   ++counters().other_exits;
@@ -333,8 +340,9 @@ void GuestThread::HandleSystemCall() {
   const std::uint64_t trap_flag = registers.r11 & kFlagTrap;
   system_call_number_ = static_cast<long>(registers.rax);
   restart_system_call_ = false;
-  const SystemCall call{static_cast<long>(registers.rax),
-                        {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
+  const SystemCall call{
+      static_cast<long>(registers.rax),
+      {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
   const SystemCallResult result = DispatchSystemCall(*this, call);
   if (result.context_replaced) return;  // rt_sigreturn: context_ is what continues
   if (result.value == kRestart) {
@@ -358,13 +366,35 @@ SignalDelivery GuestThread::DescribeException(unsigned vector, std::uint64_t err
   int signal = SIGSEGV, code = SI_KERNEL;
   std::uint64_t address = 0;
   switch (vector) {
-    case 0: signal = SIGFPE; code = FPE_INTDIV; address = context_.rip; break;
-    case kVectorDebug: signal = SIGTRAP; code = TRAP_TRACE; address = context_.rip; break;
-    case kVectorBreakpoint: signal = SIGTRAP; code = SI_KERNEL; break;
-    case 6: signal = SIGILL; code = ILL_ILLOPN; address = context_.rip; break;
-    case 10: case 11: case 12: signal = SIGBUS; code = SI_KERNEL; break;
-    case 16: case 19: {
-      // Which arithmetic error: status and control word, or MXCSR, tell (Intel SDM vol. 1, 8.5 and 11.5).
+    case 0:
+      signal = SIGFPE;
+      code = FPE_INTDIV;
+      address = context_.rip;
+      break;
+    case kVectorDebug:
+      signal = SIGTRAP;
+      code = TRAP_TRACE;
+      address = context_.rip;
+      break;
+    case kVectorBreakpoint:
+      signal = SIGTRAP;
+      code = SI_KERNEL;
+      break;
+    case 6:
+      signal = SIGILL;
+      code = ILL_ILLOPN;
+      address = context_.rip;
+      break;
+    case 10:
+    case 11:
+    case 12:
+      signal = SIGBUS;
+      code = SI_KERNEL;
+      break;
+    case 16:
+    case 19: {
+      // Which arithmetic error: status and control word, or MXCSR, tell (Intel SDM vol. 1, 8.5
+      // and 11.5).
       signal = SIGFPE;
       address = context_.rip;
       std::uint32_t flags = 0;
@@ -387,8 +417,12 @@ SignalDelivery GuestThread::DescribeException(unsigned vector, std::uint64_t err
                                        : 0;
       break;
     }
-    case 17: signal = SIGBUS; code = BUS_ADRALN; break;
-    default: break;  // #GP and what the processor may invent: SIGSEGV, SI_KERNEL
+    case 17:
+      signal = SIGBUS;
+      code = BUS_ADRALN;
+      break;
+    default:
+      break;  // #GP and what the processor may invent: SIGSEGV, SI_KERNEL
   }
   delivery.signal = signal;
   delivery.info.si_signo = signal;
@@ -400,20 +434,22 @@ SignalDelivery GuestThread::DescribeException(unsigned vector, std::uint64_t err
 void GuestThread::HandleException(unsigned vector) {
   const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(vector == kVectorPageFault);
   std::uint64_t error_code = 0;
-  if (PushesErrorCode(vector)) std::memcpy(&error_code, reinterpret_cast<const char*>(&frame) - 8, 8);
+  if (PushesErrorCode(vector))
+    std::memcpy(&error_code, reinterpret_cast<const char*>(&frame) - 8, 8);
   if (vector == kVectorPageFault) {
     HandlePageFault(error_code);
     return;
   }
   ++counters().exceptions;
   if (vector == kVectorDebug && InAgent(frame.rip)) {
-    // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside the entry.
-    // The system call's exit puts the flag back (HandleSystemCall).
+    // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside
+    // the entry. The system call's exit puts the flag back (HandleSystemCall).
     carrier_->InterruptFrameOf(false).rflags &= ~kFlagTrap;
     return;
   }
   if (InAgent(frame.rip) && frame.rip >= agent::GuestAddressOf(trapline_agent_resume)) {
-    // iretq itself faulted: the context to be restored is impossible (a handler changed it). Vector state is in.
+    // iretq itself faulted: the context to be restored is impossible (a handler changed it). Vector
+    // state is in.
     const kvm_regs& registers = carrier_->vcpu().registers();
     kvm_regs program = context_;
     program.rax = registers.rax;
@@ -426,15 +462,37 @@ void GuestThread::HandleException(unsigned vector) {
   ForceSignal(DescribeException(vector, error_code));
 }
 
-// The page at a fixed kernel address that very old static programs call for the time; Linux emulates it just so.
+namespace {
+
+// Kernels can be told to leave it out (vsyscall=none).
+bool HostHasVsyscallPage() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vsyscall]")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// The page at a fixed kernel address that very old static programs call for the time; Linux
+// emulates it just so.
 bool GuestThread::EmulateVsyscall(std::uint64_t address) {
   long number = 0;
   switch (address) {
-    case 0xffffffffff600000: number = SYS_gettimeofday; break;
-    case 0xffffffffff600400: number = SYS_time; break;
-    case 0xffffffffff600800: number = SYS_getcpu; break;
-    default: return false;
+    case 0xffffffffff600000:
+      number = SYS_gettimeofday;
+      break;
+    case 0xffffffffff600400:
+      number = SYS_time;
+      break;
+    case 0xffffffffff600800:
+      number = SYS_getcpu;
+      break;
+    default:
+      return false;
   }
+  if (!HostHasVsyscallPage()) return false;
   Detach();
   std::uint64_t return_address = 0;
   if (!ReadGuest(context_.rsp, return_address)) return false;
@@ -449,10 +507,11 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
   const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
   constexpr std::uint64_t kWrite = 2, kFetch = 16;
-  // KVM may hold a translation it made before a right was given; seeing the same fault over and over means it
-  // never looks again.
+  // KVM may hold a translation it made before a right was given; seeing the same fault over and
+  // over means it never looks again.
   if (address == last_fault_address_ && rip == last_fault_rip_) {
-    if (++repeated_faults_ > 1000000) Abort(fmt::format("page fault at {:#x} does not go away", address));
+    if (++repeated_faults_ > 1000000)
+      Abort(fmt::format("page fault at {:#x} does not go away", address));
   } else {
     last_fault_address_ = address;
     last_fault_rip_ = rip;
@@ -472,7 +531,11 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   delivery.trap_number = kVectorPageFault;
   // Natively the program is told that it was user mode, and not what lies at a kernel address.
   delivery.error_code = (error_code | 4) & 0x17;
-  if (verdict == FaultVerdict::kNotMapped && address < kUserAddressEnd) delivery.error_code &= ~1ull;
+  if (address >= kUserAddressEnd) {
+    delivery.error_code |= 1;
+  } else if (verdict == FaultVerdict::kNotMapped) {
+    delivery.error_code &= ~1ull;
+  }
   delivery.fault_address = address;
   switch (verdict) {
     case FaultVerdict::kNotPermitted:
@@ -512,7 +575,8 @@ void GuestThread::DeliverPendingSignals() {
     } else {
       // The action changed between recording and now: let the kernel apply the new one.
       if (action.handler == 0) {
-        syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), delivery.signal, &delivery.info);
+        syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), delivery.signal,
+                &delivery.info);
       }
       if (restart_system_call_) Detach();
     }

@@ -1,8 +1,9 @@
 // A guest thread: a host thread that runs one thread of the program on a carrier.
 //
-// The host thread is the guest thread as far as the kernel is concerned (same tid, mask, name, limits, scheduling);
-// it makes the program's system calls itself. The guest scheduler is therefore the host's: a guest thread keeps
-// its carrier for life, and its thread page is filled when it gets the carrier.
+// The host thread is the guest thread as far as the kernel is concerned (same tid, mask, name,
+// limits, scheduling); it makes the program's system calls itself. The guest scheduler is therefore
+// the host's: a guest thread keeps its carrier for life, and its thread page is filled when it gets
+// the carrier.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +19,37 @@ class Process;
 
 class GuestThread {
  public:
-  GuestThread(Process& process, SignalActions& actions, Carrier& carrier, std::uint64_t logical_number);
+  GuestThread(Process& process, SignalActions& actions, Carrier& carrier,
+              std::uint64_t logical_number);
 
-  // The guest thread the calling host thread runs; nullptr in a host thread without one. Async-signal-safe.
+  // The guest thread the calling host thread runs; nullptr in a host thread without one.
+  // Async-signal-safe.
   static GuestThread* Current();
   // After a vfork child borrowed the parent's thread-local storage.
   static void SetCurrent(GuestThread* thread);
 
-  // Runs the program's code until the thread ends; returns the status it gave to exit(2). The calling host thread
-  // becomes this guest thread. Calls that end or replace the process do not return.
+  // Runs the program's code until the thread ends; returns the status it gave to exit(2). The
+  // calling host thread becomes this guest thread. Calls that end or replace the process do not
+  // return.
   int Run();
 
   // --- for the host's signal handler; async-signal-safe
-  // Remembers a signal for delivery and makes the thread leave the guest. False: the program has no handler.
+  // Remembers a signal for delivery and makes the thread leave the guest. False: the program has no
+  // handler.
   bool RecordSignal(int signal, const siginfo_t& info);
 
   // --- state other parts of the monitor set up or read
   Carrier& carrier() { return *carrier_; }
   Process& process() { return *process_; }
-  // The actions of the process the thread belongs to: a vfork child shares all of Process but these.
+  // The actions of the process the thread belongs to: a vfork child shares all of Process but
+  // these.
   SignalActions& signal_actions() { return *actions_; }
   bool signal_pending() const { return signal_pending_ != 0; }
   int exit_status() const { return exit_status_; }
   SignalMask mask() const { return mask_; }
   void set_mask(SignalMask mask) { mask_ = mask & ~kUnblockable; }
-  // The program's registers; valid while the thread is out of the guest and detached (Detach), or before Run().
+  // The program's registers; valid while the thread is out of the guest and detached (Detach), or
+  // before Run().
   kvm_regs& context() { return context_; }
   // A new thread starts with a context of its own instead of the carrier's registers.
   void StartDetached(const kvm_regs& context);
@@ -50,8 +57,8 @@ class GuestThread {
   void SetGsBase(std::uint64_t base);
   std::uint64_t fs_base() { return carrier_->vcpu().special_registers().fs.base; }
   std::uint64_t gs_base() { return carrier_->vcpu().special_registers().gs.base; }
-  std::uint64_t clear_child_tid = 0;      // set_tid_address / CLONE_CHILD_CLEARTID
-  std::uint64_t robust_list_head = 0;     // set_robust_list
+  std::uint64_t clear_child_tid = 0;   // set_tid_address / CLONE_CHILD_CLEARTID
+  std::uint64_t robust_list_head = 0;  // set_robust_list
   AlternateStack alternate_stack;
   bool is_vfork_child = false;
   agent::ThreadCounters& counters() { return carrier_->thread_page().counters; }
@@ -67,8 +74,8 @@ class GuestThread {
     return Interruptible(number, arguments);
   }
 
-  // Takes the program's registers and vector state out of the vCPU into context() and the carrier's vector image,
-  // so that both can be changed. The next entry restores them.
+  // Takes the program's registers and vector state out of the vCPU into context() and the carrier's
+  // vector image, so that both can be changed. The next entry restores them.
   void Detach();
 
   // Ends Run() with `status` after the current system call.
@@ -77,7 +84,8 @@ class GuestThread {
     exit_status_ = status;
   }
 
-  // Sends a signal the program caused itself (a fault): if it is blocked or ignored, the process dies of it.
+  // Sends a signal the program caused itself (a fault): if it is blocked or ignored, the process
+  // dies of it.
   void ForceSignal(const SignalDelivery& delivery);
   // Ends the process as that signal's default action does. Does not return.
   [[noreturn]] void DieOf(int signal);

@@ -16,8 +16,8 @@
 namespace trapline {
 namespace {
 
-// <linux/kvm.h> of Debian 12, read as C++, gives structs with flexible arrays a wrong size, and so the ioctl
-// numbers made from them are wrong: spelled out here with the sizes the kernel uses.
+// <linux/kvm.h> of Debian 12, read as C++, gives structs with flexible arrays a wrong size, and so
+// the ioctl numbers made from them are wrong: spelled out here with the sizes the kernel uses.
 constexpr unsigned long kGetSupportedCpuid = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x05, 8);
 constexpr unsigned long kSetMsrs = _IOC(_IOC_WRITE, KVMIO, 0x89, 8);
 constexpr unsigned long kSetCpuid2 = _IOC(_IOC_WRITE, KVMIO, 0x90, 8);
@@ -60,8 +60,8 @@ FileDescriptor OpenOutOfTheWay(const std::function<int()>& open) {
   const std::lock_guard lock(descriptor_mutex);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  // A descriptor keeps its number when the limit sinks below it again: numbers from the program's own soft
-  // limit upwards are ones it can never get.
+  // A descriptor keeps its number when the limit sinks below it again: numbers from the program's
+  // own soft limit upwards are ones it can never get.
   constexpr rlim_t kRoom = 4096;
   rlimit raised = limit;
   raised.rlim_cur = limit.rlim_cur + kRoom;
@@ -120,13 +120,24 @@ const kvm_cpuid_entry2* CpuidTable::Find(std::uint32_t leaf, std::uint32_t suble
   return nullptr;
 }
 
-Kvm::Kvm() {
+Kvm::Kvm(int inherited) {
   const char* device = std::getenv("TRAPLINE_KVM_DEVICE");
   if (device == nullptr) device = "/dev/kvm";
-  fd_ = OpenOutOfTheWay([device] { return open(device, O_RDWR | O_CLOEXEC); });
+  if (inherited >= 0 && ioctl(inherited, KVM_GET_API_VERSION, 0) == KVM_API_VERSION) {
+    fd_ = OpenOutOfTheWay([inherited] { return dup(inherited); });
+    close(inherited);
+  } else {
+    fd_ = OpenOutOfTheWay([device] { return open(device, O_RDWR | O_CLOEXEC); });
+  }
   if (!fd_.valid()) throw KvmError(errno, std::string("cannot open ") + device);
-  if (ApiVersion() != KVM_API_VERSION) throw KvmError(EINVAL, "unknown KVM API version");
+  if (ApiVersion() != KVM_API_VERSION) {
+    throw KvmError(ENODEV,
+                   std::string(device) +
+                       " is not a KVM device, or speaks an unknown version of its interface");
+  }
 }
+
+void Kvm::KeepAcrossExec(bool keep) const { fcntl(fd_.get(), F_SETFD, keep ? 0 : FD_CLOEXEC); }
 
 int Kvm::ApiVersion() const { return RetryIoctl(fd_.get(), KVM_GET_API_VERSION, 0); }
 
@@ -149,14 +160,14 @@ CpuidTable Kvm::SupportedCpuid() const {
 Vm::Vm(const Kvm& kvm) {
   fd_ = OpenOutOfTheWay([&kvm] { return ioctl(kvm.fd(), KVM_CREATE_VM, 0); });
   if (!fd_.valid()) throw KvmError(errno, "cannot create a virtual machine");
-  // Intel hosts without unrestricted guest keep a TSS and an identity map in guest-physical memory; below 4 GiB
-  // nothing of ours lives. Elsewhere these calls do nothing.
+  // Intel hosts without unrestricted guest keep a TSS and an identity map in guest-physical memory;
+  // below 4 GiB nothing of ours lives. Elsewhere these calls do nothing.
   ioctl(fd_.get(), KVM_SET_TSS_ADDR, 0xfffbd000ul);
   std::uint64_t identity_map = 0xfffbc000ull;
   ioctl(fd_.get(), KVM_SET_IDENTITY_MAP_ADDR, &identity_map);
-  // Where page tables are shadowed, KVM bounds the shadow pages by the size of the slots (2 %), far too few for a
-  // thousand page tables: kvm_pvm then drops shadow pages that are in use, and the guest dies of a triple fault. An
-  // upper bound only; pages are made as needed.
+  // Where page tables are shadowed, KVM bounds the shadow pages by the size of the slots (2 %), far
+  // too few for a thousand page tables: kvm_pvm then drops shadow pages that are in use, and the
+  // guest dies of a triple fault. An upper bound only; pages are made as needed.
   constexpr unsigned long kMaximumShadowPages = 1ul << 19;
   ioctl(fd_.get(), KVM_SET_NR_MMU_PAGES, kMaximumShadowPages);
 }
@@ -181,7 +192,9 @@ void Vm::AddSlot(unsigned slot, GuestPhysical physical, const void* host, std::u
 }
 
 Vcpu::Vcpu(const Kvm& kvm, const Vm& vm, unsigned number) {
-  fd_ = OpenOutOfTheWay([&vm, number] { return ioctl(vm.fd(), KVM_CREATE_VCPU, static_cast<unsigned long>(number)); });
+  fd_ = OpenOutOfTheWay([&vm, number] {
+    return ioctl(vm.fd(), KVM_CREATE_VCPU, static_cast<unsigned long>(number));
+  });
   if (!fd_.valid()) throw KvmError(errno, "cannot create a vCPU");
   run_size_ = kvm.RunAreaSize();
   void* area = mmap(nullptr, run_size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
@@ -226,8 +239,8 @@ void Vcpu::StoreSpecialRegisters() {
 
 void Vcpu::SetCpuid(const CpuidTable& table) {
   auto buffer = std::make_unique<CpuidBuffer>();
-  buffer->count = static_cast<std::uint32_t>(
-      std::min<std::size_t>(table.entries.size(), kMaxCpuidEntries));
+  buffer->count =
+      static_cast<std::uint32_t>(std::min<std::size_t>(table.entries.size(), kMaxCpuidEntries));
   std::copy_n(table.entries.begin(), buffer->count, buffer->entries);
   Checked(fd_.get(), kSetCpuid2, Pointer(buffer.get()), "KVM_SET_CPUID2");
 }
@@ -238,8 +251,8 @@ void Vcpu::SetMsr(std::uint32_t index, std::uint64_t value) {
     kvm_msr_entry entry;
   } one{1, 0, {index, 0, value}};
   if (Checked(fd_.get(), kSetMsrs, Pointer(&one), "KVM_SET_MSRS") != 1) {
-    throw KvmError(EINVAL, "KVM_SET_MSRS: the host refuses model-specific register " +
-                               std::to_string(index));
+    throw KvmError(
+        EINVAL, "KVM_SET_MSRS: the host refuses model-specific register " + std::to_string(index));
   }
 }
 

@@ -1,7 +1,7 @@
 // Thin typed wrappers over /dev/kvm: the only place with KVM ioctl numbers.
 //
-// Errors are KvmError (std::system_error): what was tried, and errno. None of the objects is thread-safe, except
-// that vCPUs of one VM may be used from different threads at once.
+// Errors are KvmError (std::system_error): what was tried, and errno. None of the objects is
+// thread-safe, except that vCPUs of one VM may be used from different threads at once.
 #pragma once
 
 #include <linux/kvm.h>
@@ -24,12 +24,14 @@ class KvmError : public std::system_error {
       : std::system_error(error, std::generic_category(), what) {}
 };
 
-// Opens a descriptor with `open` (which returns -1 and sets errno on failure; repeated on EINTR) and moves it to a
-// number the program will not meet: at or above its own descriptor limit, else as high as possible. Works when the
-// program has used up its limit. Invalid, and errno set, on failure.
+// Opens a descriptor with `open` (which returns -1 and sets errno on failure; repeated on EINTR)
+// and moves it to a number the program will not meet: at or above its own descriptor limit, else as
+// high as possible. Works when the program has used up its limit. Invalid, and errno set, on
+// failure.
 FileDescriptor OpenOutOfTheWay(const std::function<int()>& open);
 
-// True for descriptors OpenOutOfTheWay handed out and that are still open; the program must not close them.
+// True for descriptors OpenOutOfTheWay handed out and that are still open; the program must not
+// close them.
 bool IsMonitorDescriptor(int fd);
 // All of them, ascending.
 std::vector<int> MonitorDescriptors();
@@ -46,8 +48,12 @@ struct CpuidTable {
 // The system handle.
 class Kvm {
  public:
-  // Opens /dev/kvm (or $TRAPLINE_KVM_DEVICE). Throws KvmError.
-  Kvm();
+  // Opens /dev/kvm (or $TRAPLINE_KVM_DEVICE), or takes over `inherited`, a descriptor of it. Throws
+  // KvmError.
+  explicit Kvm(int inherited = -1);
+  // Lets the descriptor survive execve, or not: the next monitor may not be allowed, or not able,
+  // to open the device.
+  void KeepAcrossExec(bool keep) const;
   int ApiVersion() const;
   int CheckExtension(int capability) const;
   std::size_t RunAreaSize() const;  // bytes of a vCPU's shared area
@@ -89,8 +95,8 @@ class Vcpu {
   int Run();
 
   kvm_run& run() { return *run_; }
-  // Registers in the shared area (KVM_CAP_SYNC_REGS): valid after each exit, written back at the next Run()
-  // after MarkRegistersDirty().
+  // Registers in the shared area (KVM_CAP_SYNC_REGS): valid after each exit, written back at the
+  // next Run() after MarkRegistersDirty().
   kvm_regs& registers() { return run_->s.regs.regs; }
   kvm_sregs& special_registers() { return run_->s.regs.sregs; }
   void MarkRegistersDirty() { run_->kvm_dirty_regs |= KVM_SYNC_X86_REGS; }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace trapline {
@@ -23,10 +23,10 @@ constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kCr0 = 0x80050033;  // PG AM WP NE ET MP PE
 constexpr std::uint64_t kCr4 = 0x620;       // OSXMMEXCPT OSFXSR PAE
 constexpr std::uint64_t kCr4FsGsBase = 1u << 16, kCr4OsXsave = 1u << 18;
-constexpr std::uint64_t kEfer = 0xd01;      // NXE LMA LME SCE
+constexpr std::uint64_t kEfer = 0xd01;  // NXE LMA LME SCE
 
-// XSAVE components kept in signal frames: x87, SSE, AVX, the AVX-512 three and PKRU. AMX tiles need a permission
-// the program would have to ask for, and are 8 KiB.
+// XSAVE components kept in signal frames: x87, SSE, AVX, the AVX-512 three and PKRU. AMX tiles need
+// a permission the program would have to ask for, and are 8 KiB.
 constexpr std::uint64_t kKnownVectorComponents = 0x2e7;
 
 std::uint64_t ReadXcr0() {
@@ -83,22 +83,24 @@ void Carrier::PublishCpu(unsigned cpu, unsigned node) {
   __atomic_store_n(&gdt_[TRAPLINE_CPU_NUMBER_SELECTOR >> 3], descriptor, __ATOMIC_RELAXED);
 }
 
-Machine::Machine() : vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid()) {
+Machine::Machine(int inherited_kvm)
+    : kvm_(inherited_kvm), vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid()) {
   const kvm_cpuid_entry2* sizes = cpuid_.Find(0x80000008);
-  const unsigned physical_bits = sizes != nullptr ? sizes->eax & 0xff : 36;
+  physical_bits_ = sizes != nullptr ? sizes->eax & 0xff : 36;
   const int slots = kvm_.CheckExtension(KVM_CAP_NR_MEMSLOTS);
   if (kvm_.CheckExtension(KVM_CAP_SYNC_REGS) == 0 ||
       kvm_.CheckExtension(KVM_CAP_IMMEDIATE_EXIT) == 0) {
-    throw KvmError(ENOTSUP, "this KVM lacks synchronised registers or immediate exit (Linux 4.18 has them)");
+    throw KvmError(ENOTSUP,
+                   "this KVM lacks synchronised registers or immediate exit (Linux 4.18 has them)");
   }
-  memory_ = std::make_unique<GuestMemory>(*vm_, physical_bits, slots > 0 ? unsigned(slots) : 32u);
+  memory_ = std::make_unique<GuestMemory>(*vm_, physical_bits_, slots > 0 ? unsigned(slots) : 32u);
 
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) {
     throw KvmError(ENOTSUP, "this processor has no XSAVE");
   }
   vector_mask_ = ReadXcr0() & kKnownVectorComponents;
-  if (const kvm_cpuid_entry2* xsave = cpuid_.Find(0xd); xsave != nullptr && (cpuid_.Find(1)->ecx & bit_XSAVE)) {
+  if (const kvm_cpuid_entry2* xsave = cpuid_.Find(0xd); xsave != nullptr && GuestHas(bit_XSAVE)) {
     vector_mask_ &= xsave->eax | (static_cast<std::uint64_t>(xsave->edx) << 32);
   }
   // Standard (non-compacted) layout: the image ends where the last enabled component ends.
@@ -108,10 +110,21 @@ Machine::Machine() : vm_(std::make_unique<Vm>(kvm_)), cpuid_(kvm_.SupportedCpuid
     __cpuid_count(0xd, component, a, b, c, d);
     vector_size_ = std::max<std::size_t>(vector_size_, a + b);
   }
-  if (vector_size_ > TRAPLINE_VECTOR_STATE_SIZE) throw KvmError(ENOTSUP, "vector state larger than expected");
+  if (vector_size_ > TRAPLINE_VECTOR_STATE_SIZE)
+    throw KvmError(ENOTSUP, "vector state larger than expected");
 
   SetUpSystemTables();
   TryHost();
+}
+
+void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
+  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(idt_));
+  // int3 and into may come from ring 3 as instructions; the others only from the processor (DPL 0).
+  const std::uint64_t attributes = vector == 3 || vector == 4 ? 0xee : 0x8e;
+  gates[2 * vector] = (entry & 0xffff) | (std::uint64_t{TRAPLINE_USER_CS} << 16) |
+                      (std::uint64_t{stack} << 32) | (attributes << 40) |
+                      ((entry >> 16 & 0xffff) << 48);
+  gates[2 * vector + 1] = entry >> 32;
 }
 
 void Machine::SetUpSystemTables() {
@@ -121,16 +134,9 @@ void Machine::SetUpSystemTables() {
   idt_ = memory_->AllocatePages(1);
   tss_ = memory_->AllocatePages(1);
 
-  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(idt_));
   for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
-    const std::uint64_t entry =
-        agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE;
-    const std::uint64_t stack = vector == 14 ? 1 : 2;
-    // int3 and into may come from ring 3 as instructions; the others only from the processor (DPL 0).
-    const std::uint64_t attributes = vector == 3 || vector == 4 ? 0xee : 0x8e;
-    gates[2 * vector] = (entry & 0xffff) | (std::uint64_t{TRAPLINE_USER_CS} << 16) | (stack << 32) |
-                        (attributes << 40) | ((entry >> 16 & 0xffff) << 48);
-    gates[2 * vector + 1] = entry >> 32;
+    SetGate(vector, agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE,
+            vector == 14 ? 1 : 2);
   }
 
   auto* tss = static_cast<char*>(memory_->HostPointer(tss_));
@@ -138,13 +144,20 @@ void Machine::SetUpSystemTables() {
   const std::uint64_t exception_stack = TRAPLINE_EXCEPTION_STACK_TOP;
   std::memcpy(tss + 36, &fault_stack, 8);
   std::memcpy(tss + 44, &exception_stack, 8);
-  // I/O permission bitmap: only our ports are open (0); the byte after the last one must be all ones.
+  // I/O permission bitmap: only our ports are open (0); the byte after the last one must be all
+  // ones.
   constexpr std::size_t kBitmap = 104;
   const std::uint16_t offset = kBitmap;
   std::memcpy(tss + 102, &offset, 2);
   std::memset(tss + kBitmap, 0xff, 0x20 + 1);
   tss[kBitmap + TRAPLINE_PORT_FIRST / 8] = 0;
   static_assert(TRAPLINE_PORT_COUNT == 8 && TRAPLINE_PORT_FIRST % 8 == 0);
+}
+
+// Whether the host offers the guest a feature of CPUID leaf 1, ECX.
+bool Machine::GuestHas(unsigned feature) const {
+  const kvm_cpuid_entry2* features = cpuid_.Find(1);
+  return features != nullptr && (features->ecx & feature) != 0;
 }
 
 void Machine::SetUpVcpu(Carrier& carrier) {
@@ -168,19 +181,19 @@ void Machine::SetUpVcpu(Carrier& carrier) {
   special.cr3 = carrier.page_table().root().value;
   special.cr4 = kCr4;
   special.efer = kEfer;
-  const kvm_cpuid_entry2* features = cpuid_.Find(1);
   const kvm_cpuid_entry2* extended = cpuid_.Find(7);
-  const bool xsave = features != nullptr && (features->ecx & bit_XSAVE) != 0;
+  const bool xsave = GuestHas(bit_XSAVE);
   if (xsave) special.cr4 |= kCr4OsXsave;
   if (extended != nullptr && (extended->ebx & bit_FSGSBASE) != 0) special.cr4 |= kCr4FsGsBase;
   vcpu.StoreSpecialRegisters();
   // Where the host offers no XSAVE to the guest (kvm_pvm), ring 3 has the host's own XCR0 anyway.
   if (xsave && !vcpu.TrySetXcr0(vector_mask_)) throw KvmError(EINVAL, "KVM_SET_XCRS");
   vcpu.SetMsr(kMsrStar, (0x23ull << 48) | (std::uint64_t{TRAPLINE_KERNEL_CS} << 32));
-  vcpu.SetMsr(kMsrLstar, agent::GuestAddressOf(host_.syscall_arrives_in_ring0
-                                                   ? trapline_agent_syscall_ring0
-                                                   : trapline_agent_syscall_ring3));
-  // In ring 0 a set trap flag would raise #DB inside the entry, where no gate may lead out to ring 3.
+  vcpu.SetMsr(kMsrLstar,
+              agent::GuestAddressOf(host_.syscall_arrives_in_ring0 ? trapline_agent_syscall_ring0
+                                                                   : trapline_agent_syscall_ring3));
+  // In ring 0 a set trap flag would raise #DB inside the entry, where no gate may lead out to
+  // ring 3.
   vcpu.SetMsr(kMsrFmask, host_.syscall_arrives_in_ring0 ? kFlagTrap : 0);
   vcpu.TryAlignTimeStampCounter();
 
@@ -190,15 +203,16 @@ void Machine::SetUpVcpu(Carrier& carrier) {
 }
 
 Carrier& Machine::Create() {
-  carriers_.push_back(
-      std::make_unique<Carrier>(kvm_, *vm_, *memory_, static_cast<unsigned>(carriers_.size())));
-  Carrier& carrier = *carriers_.back();
+  auto created =
+      std::make_unique<Carrier>(kvm_, *vm_, *memory_, static_cast<unsigned>(carriers_.size()));
+  Carrier& carrier = *created;
   PageTable& table = carrier.page_table();
   table.Map({TRAPLINE_AGENT_CODE}, agent_, AlignUp(agent::BlobSize(), kPageSize), kUserPage);
   table.Map({TRAPLINE_IDT}, idt_, kPageSize, kSupervisorData);
   table.Map({TRAPLINE_TSS}, tss_, kPageSize, kSupervisorData);
   carrier.vcpu().SetCpuid(cpuid_);  // once: KVM refuses it after the first run
   if (host_.tss_type != 0) SetUpVcpu(carrier);
+  carriers_.push_back(std::move(created));
   return carrier;
 }
 
@@ -221,7 +235,8 @@ bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
 
 void Machine::TryHost() {
   Carrier& carrier = Create();
-  // Ring-3 `out` through the I/O bitmap: an emulated kvm_amd wants TSS type 9, VMX entry wants type 11.
+  // Ring-3 `out` through the I/O bitmap: an emulated kvm_amd wants TSS type 9, VMX entry wants
+  // type 11.
   for (const unsigned type : {9u, 11u}) {
     host_.tss_type = type;
     SetUpVcpu(carrier);
@@ -229,7 +244,8 @@ void Machine::TryHost() {
     host_.tss_type = 0;
   }
   if (host_.tss_type == 0) {
-    throw KvmError(ENOTSUP, "a ring-3 `out` does not leave the guest on this host (unknown kind of KVM)");
+    throw KvmError(ENOTSUP,
+                   "a ring-3 `out` does not leave the guest on this host (unknown kind of KVM)");
   }
 
   // Where SYSCALL arrives: with the ring-3 entry installed, the exit tells the ring.
@@ -250,16 +266,37 @@ void Machine::TryHost() {
   idle_.push_back(&carrier);
 }
 
-std::uint64_t Machine::MeasureExit(Carrier& carrier) {
+namespace {
+
+template <typename Operation>
+std::uint64_t MedianNanoseconds(Operation operation) {
   using Clock = std::chrono::steady_clock;
   std::array<std::int64_t, 101> samples{};
   for (auto& sample : samples) {
     const auto start = Clock::now();
-    RunProbe(carrier, trapline_agent_probe_out, 0);
+    operation();
     sample = std::chrono::nanoseconds(Clock::now() - start).count();
   }
   std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
   return static_cast<std::uint64_t>(samples[samples.size() / 2]);
+}
+
+}  // namespace
+
+std::uint64_t Machine::MeasureExit(Carrier& carrier) {
+  return MedianNanoseconds([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });
+}
+
+std::uint64_t Machine::MeasureFault(Carrier& carrier) {
+  constexpr std::uint64_t kFaults = 200;
+  // The #PF gate leads to an entry that only counts and skips the faulting instruction. Vectors are
+  // the same for all carriers, so this is for a machine that runs nothing else.
+  SetGate(14, agent::GuestAddressOf(trapline_agent_probe_skip), 1);
+  const std::uint64_t exit = MeasureExit(carrier);
+  const std::uint64_t both =
+      MedianNanoseconds([&] { RunProbe(carrier, trapline_agent_probe_fault, kFaults); });
+  SetGate(14, agent::GuestAddressOf(trapline_agent_exceptions) + 14 * TRAPLINE_SLOT_SIZE, 1);
+  return both > exit ? (both - exit) / kFaults : 0;
 }
 
 Carrier& Machine::Acquire(bool prefer_new) {
@@ -283,7 +320,8 @@ void Machine::ForEachCarrier(const std::function<void(Carrier&)>& visit) {
   for (const auto& carrier : carriers_) visit(*carrier);
 }
 
-void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors) {
+void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
+                               bool shared_descriptors) {
   if (shared_descriptors) {
     for (const auto& carrier : carriers_) carrier->vcpu_->Abandon();
     vm_->Abandon();

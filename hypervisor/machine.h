@@ -15,12 +15,14 @@ namespace trapline {
 
 // What must be known about the host before code can run on it; found by trying, never from a name.
 struct HostKind {
-  bool syscall_arrives_in_ring0 = false;  // hardware rules; false: SYSCALL stays in ring 3 (kvm_pvm)
-  unsigned tss_type = 0;                  // 9 or 11: the type with which ring-3 `out` exits
-  bool guest_tsc_is_host_tsc = false;     // then the host's vDSO is right inside the guest
+  bool syscall_arrives_in_ring0 =
+      false;                           // hardware rules; false: SYSCALL stays in ring 3 (kvm_pvm)
+  unsigned tss_type = 0;               // 9 or 11: the type with which ring-3 `out` exits
+  bool guest_tsc_is_host_tsc = false;  // then the host's vDSO is right inside the guest
 };
 
-// A vCPU with what belongs to it: a page table and a thread page. Reused by one guest thread after another.
+// A vCPU with what belongs to it: a page table and a thread page. Reused by one guest thread after
+// another.
 class Carrier {
  public:
   Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, unsigned number);
@@ -37,8 +39,9 @@ class Carrier {
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.
   agent::InterruptFrame& InterruptFrameOf(bool page_fault);
 
-  // Set by AddressSpace::Distrust: the next page fault is checked against the host before it is mapped.
-  bool distrust_next_fault = false;
+  // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
+  // map one page each.
+  unsigned distrusted_faults = 0;
 
   // What LSL on the CPU-number segment answers (getcpu in the vDSO).
   void PublishCpu(unsigned cpu, unsigned node);
@@ -55,47 +58,58 @@ class Carrier {
 
 class Machine {
  public:
-  // Opens KVM, makes the VM and tries the host out. Throws KvmError.
-  Machine();
+  // Opens KVM (or takes over a descriptor of it), makes the VM and tries the host out. Throws
+  // KvmError.
+  explicit Machine(int inherited_kvm = -1);
 
-  // A vCPU for a guest thread: an idle one if there is one. Throws KvmError when the host's limit is reached.
-  // `prefer_new`: make a new one while there are few, so that page-use statistics tell threads apart.
+  // A vCPU for a guest thread: an idle one if there is one. Throws KvmError when the host's limit
+  // is reached. `prefer_new`: make a new one while there are few, so that page-use statistics tell
+  // threads apart.
   Carrier& Acquire(bool prefer_new = false);
   void Release(Carrier& carrier);
 
   // Calls `visit` for every carrier, idle ones too: their page tables live on.
   void ForEachCarrier(const std::function<void(Carrier&)>& visit);
 
-  // In a child after fork only the calling thread is left, and a VM cannot be inherited: makes a new VM that
-  // shows the same memory, and gives `survivor` a vCPU of it. All other carriers are gone. `special`: the
-  // survivor's special registers from before the fork (the shared area is the parent's by now).
-  // `shared_descriptors`: the parent has the same descriptor table (CLONE_FILES), so nothing may be closed.
+  // In a child after fork only the calling thread is left, and a VM cannot be inherited: makes a
+  // new VM that shows the same memory, and gives `survivor` a vCPU of it. All other carriers are
+  // gone. `special`: the survivor's special registers from before the fork (the shared area is the
+  // parent's by now). `shared_descriptors`: the parent has the same descriptor table (CLONE_FILES),
+  // so nothing may be closed.
   void RebuildAfterFork(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors);
 
   const HostKind& host() const { return host_; }
-  std::uint64_t vector_mask() const { return vector_mask_; }    // XCR0 bits the monitor saves
+  std::uint64_t vector_mask() const { return vector_mask_; }      // XCR0 bits the monitor saves
   std::size_t vector_state_size() const { return vector_size_; }  // bytes of an XSAVE image
   GuestMemory& memory() { return *memory_; }
   const Kvm& kvm() const { return kvm_; }
   Vm& vm() { return *vm_; }
   std::mutex& mutex() { return mutex_; }  // held across fork
 
-  // Runs a probe of agent.S on `carrier`; returns false when it did not exit by TRAPLINE_PORT_PROBE.
+  // Runs a probe of agent.S on `carrier`; returns false when it did not exit by
+  // TRAPLINE_PORT_PROBE.
   bool RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi);
 
-  // Nanoseconds for an exit to the monitor and back / a page fault taken by way of the monitor; medians.
+  // Medians, in nanoseconds: an exit to the monitor and back; an exception that is taken and
+  // returned from inside the guest, without an exit. `carrier` must be idle otherwise.
   std::uint64_t MeasureExit(Carrier& carrier);
+  std::uint64_t MeasureFault(Carrier& carrier);
+
+  unsigned physical_bits() const { return physical_bits_; }
 
  private:
   Carrier& Create();
   void SetUpSystemTables();
+  void SetGate(unsigned vector, std::uint64_t entry, unsigned stack);
   void SetUpVcpu(Carrier& carrier);
+  bool GuestHas(unsigned feature) const;
   void TryHost();
 
   Kvm kvm_;
   std::unique_ptr<Vm> vm_;
   std::unique_ptr<GuestMemory> memory_;
   CpuidTable cpuid_;
+  unsigned physical_bits_ = 0;
   HostKind host_;
   std::uint64_t vector_mask_ = 0;
   std::size_t vector_size_ = 0;

@@ -27,7 +27,8 @@ std::optional<std::string_view> InOwnProc(std::string_view path) {
   for (const std::string_view own : {std::string_view("self/"), std::string_view("thread-self/")}) {
     if (path.starts_with(own)) return path.substr(own.size());
   }
-  if (path.starts_with(pid) && path.substr(pid.size()).starts_with('/')) return path.substr(pid.size() + 1);
+  if (path.starts_with(pid) && path.substr(pid.size()).starts_with('/'))
+    return path.substr(pid.size() + 1);
   return std::nullopt;
 }
 
@@ -38,10 +39,33 @@ OwnProcFile ClassifyProcPath(const std::string& path) {
   if (!name) return OwnProcFile::kNone;
   if (*name == "exe") return OwnProcFile::kExecutable;
   if (*name == "maps") return OwnProcFile::kMaps;
+  if (*name == "status") return OwnProcFile::kStatus;
+  if (*name == "stat") return OwnProcFile::kStat;
   return OwnProcFile::kNone;
 }
 
-int OpenMaps(Process& process, bool close_on_exec) {
+std::optional<std::string> ProgramOfOther(const std::string& path) {
+  constexpr std::string_view kProc = "/proc/", kExe = "/exe";
+  if (!path.starts_with(kProc) || !path.ends_with(kExe)) return std::nullopt;
+  const std::string directory = path.substr(0, path.size() - kExe.size());
+  char mine[PATH_MAX], theirs[PATH_MAX];
+  const ssize_t my_length = readlink("/proc/self/exe", mine, sizeof mine);
+  const ssize_t their_length = readlink(path.c_str(), theirs, sizeof theirs);
+  if (my_length <= 0 || my_length != their_length ||
+      std::memcmp(mine, theirs, static_cast<std::size_t>(my_length)) != 0) {
+    return std::nullopt;
+  }
+  // The program lies below everything of the monitor's, so its file is the first one mapped.
+  std::ifstream maps(directory + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (const std::size_t at = line.find('/'); at != std::string::npos) return line.substr(at);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::string MapsText(Process& process) {
   AddressSpace& space = process.address_space();
   const auto regions = space.Regions();
   const Range stack = space.stack();
@@ -54,9 +78,10 @@ int OpenMaps(Process& process, bool close_on_exec) {
     at = std::from_chars(at, line_end, start, 16).ptr + 1;
     at = std::from_chars(at, line_end, end, 16).ptr + 1;
     // rwxp offset device inode path
-    std::istringstream fields(std::string(at, line_end));
+    std::istringstream fields{std::string(at, line_end)};
     std::string permissions, device;
     std::uint64_t offset = 0, inode = 0;
+    permissions.resize(4, '-');
     fields >> permissions >> std::hex >> offset >> device >> std::dec >> inode;
     std::string path;
     std::getline(fields >> std::ws, path);
@@ -69,12 +94,14 @@ int OpenMaps(Process& process, bool close_on_exec) {
       if (from >= to) continue;
       std::string name = path;
       if (name.empty() && from >= stack.start && to <= stack.end) name = "[stack]";
-      if (name.empty() && from >= space.break_start() && it->first <= space.break_start() + (1ull << 40) &&
+      if (name.empty() && from >= space.break_start() &&
+          it->first <= space.break_start() + (1ull << 40) &&
           from < static_cast<std::uint64_t>(space.Brk(0))) {
         name = "[heap]";
       }
-      std::string entry = fmt::format("{:x}-{:x} {} {:08x} {} {}", from, to, permissions,
-                                      inode != 0 || offset != 0 ? offset + (from - start) : 0, device, inode);
+      std::string entry =
+          fmt::format("{:x}-{:x} {} {:08x} {} {}", from, to, permissions,
+                      inode != 0 || offset != 0 ? offset + (from - start) : 0, device, inode);
       if (!name.empty()) {
         if (entry.size() < 72) entry.append(72 - entry.size(), ' ');
         entry += " " + name;
@@ -82,10 +109,47 @@ int OpenMaps(Process& process, bool close_on_exec) {
       out << entry << '\n';
     }
   }
-  const std::string text = out.str();
-  const int fd = memfd_create("maps", close_on_exec ? MFD_CLOEXEC : 0);
+  return out.str();
+}
+
+std::string ReadWhole(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// KVM keeps a thread of its own in the process: the kernel's counts are not the program's.
+std::string StatusText(Process& process) {
+  std::string text = ReadWhole("/proc/self/status");
+  const std::string_view key = "\nThreads:\t";
+  if (const std::size_t at = text.find(key); at != std::string::npos) {
+    const std::size_t start = at + key.size();
+    text.replace(start, text.find('\n', start) - start, std::to_string(process.LiveThreads()));
+  }
+  return text;
+}
+
+std::string StatText(Process& process) {
+  std::string text = ReadWhole("/proc/self/stat");
+  // Fields are separated by blanks; the second, in parentheses, may hold any. num_threads is the
+  // 20th (proc(5)).
+  std::size_t at = text.rfind(')');
+  for (int field = 2; field < 20 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  if (at != std::string::npos) {
+    text.replace(at + 1, text.find(' ', at + 1) - at - 1, std::to_string(process.LiveThreads()));
+  }
+  return text;
+}
+
+}  // namespace
+
+int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec) {
+  const std::string text = file == OwnProcFile::kMaps     ? MapsText(process)
+                           : file == OwnProcFile::kStatus ? StatusText(process)
+                                                          : StatText(process);
+  const int fd = memfd_create("proc", close_on_exec ? MFD_CLOEXEC : 0);
   if (fd < 0) return -errno;
-  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || lseek(fd, 0, SEEK_SET) != 0) {
+  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(fd, 0, SEEK_SET) != 0) {
     close(fd);
     return -ENOMEM;
   }
@@ -112,7 +176,8 @@ long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long byt
     int number = -1;
     const auto parsed = std::from_chars(name, name + std::strlen(name), number);
     const bool numeric = parsed.ec == std::errc() && *parsed.ptr == 0;
-    const bool ours = numeric && (tasks ? number != getpid() && !process.IsGuestTid(number) : IsMonitorDescriptor(number));
+    const bool ours = numeric && (tasks ? number != getpid() && !process.IsGuestTid(number)
+                                        : IsMonitorDescriptor(number));
     if (!ours) kept.append(entries, at, size);
     at += size;
   }

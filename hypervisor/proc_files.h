@@ -1,5 +1,6 @@
-// What the program may see of itself under /proc. The monitor is the same process, so /proc/self tells the truth
-// except where it would show the monitor: the executable, the memory map, the list of descriptors.
+// What the program may see of itself under /proc. The monitor is the same process, so /proc/self
+// tells the truth except where it would show the monitor: the executable, the memory map, the list
+// of descriptors.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,21 @@ namespace trapline {
 
 class Process;
 
-enum class OwnProcFile { kNone, kExecutable, kMaps };
+enum class OwnProcFile { kNone, kExecutable, kMaps, kStatus, kStat };
 
 // Which file of its own the program means by `path`; cheap for paths outside /proc.
 OwnProcFile ClassifyProcPath(const std::string& path);
 
-// A descriptor of a snapshot of the program's memory map in the format of /proc/PID/maps, or -errno.
-int OpenMaps(Process& process, bool close_on_exec);
+// What /proc/PID/exe of another process should show when that process is a monitor like this one:
+// its program. Nothing when it is none.
+std::optional<std::string> ProgramOfOther(const std::string& path);
 
-// Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a list of them.
-// Returns the new number of bytes.
+// A descriptor of a snapshot of /proc/self/maps, status or stat as the program would have them
+// natively (its own mappings, its own number of threads), or -errno.
+int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec);
+
+// Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a
+// list of them. Returns the new number of bytes.
 long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes);
 
 }  // namespace trapline

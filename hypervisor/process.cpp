@@ -22,15 +22,19 @@
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
-extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top, void (*entry)(void*), void* argument,
-                                          std::uint64_t pidfd, std::uint32_t* clear_tid);
+extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top,
+                                          void (*entry)(void*), void* argument, std::uint64_t pidfd,
+                                          std::uint32_t* clear_tid);
 
 namespace trapline {
 namespace {
 
 constexpr std::uint64_t kCloneClearSignalHandlers = 0x100000000ull;  // CLONE_CLEAR_SIGHAND
+constexpr int kSetxidSignal =
+    33;  // SIGSETXID: the C library's, the program's as well as the monitor's
 // Flags the monitor acts on itself; the rest is the kernel's.
-constexpr std::uint64_t kTidFlags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
+constexpr std::uint64_t kTidFlags =
+    CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
 constexpr int kMonitorFailure = 125;
 constexpr std::size_t kHostStackSize = 256 * 1024;
 
@@ -66,16 +70,18 @@ int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
   }
 }
 
-// A path for an open file: its name where it still has one, else the descriptor duplicated without close-on-exec.
+// A path for an open file: its name where it still has one, else the descriptor duplicated without
+// close-on-exec.
 std::string DescriptorPath(int fd) {
   const std::string link = fmt::format("/proc/self/fd/{}", fd);
   char target[PATH_MAX];
   const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
   if (length > 0) {
     target[length] = 0;
-    struct stat by_name {}, by_descriptor {};
-    if (stat(target, &by_name) == 0 && fstat(fd, &by_descriptor) == 0 && by_name.st_ino == by_descriptor.st_ino &&
-        by_name.st_dev == by_descriptor.st_dev) {
+    struct stat by_name {
+    }, by_descriptor{};
+    if (stat(target, &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
+        by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev) {
       return target;
     }
   }
@@ -94,24 +100,38 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  return fmt::format("stats={},follow={}", stats ? 1 : 0, follow_children ? 1 : 0);
+  return fmt::format("stats={},follow={},kvm={},exe={}", stats ? 1 : 0, follow_children ? 1 : 0,
+                     kvm_descriptor, executable_descriptor);
 }
 
 RunOptions RunOptions::Decode(const std::string& text) {
   RunOptions options;
   options.stats = text.find("stats=1") != std::string::npos;
   options.follow_children = text.find("follow=0") == std::string::npos;
+  const auto number_after = [&text](const char* key) {
+    const std::size_t at = text.find(key);
+    return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + std::strlen(key));
+  };
+  options.kvm_descriptor = number_after("kvm=");
+  options.executable_descriptor = number_after("exe=");
   return options;
 }
 
 Process::Process(const RunOptions& options)
-    : options_(options), address_space_(machine_, options.stats) {
-  own_executable_ = OpenOutOfTheWay([] { return open("/proc/self/exe", O_PATH | O_CLOEXEC); });
+    : options_(options),
+      machine_(options.kvm_descriptor),
+      address_space_(machine_, inherited_limits_, options.stats) {
+  const int inherited = options.executable_descriptor;
+  own_executable_ = OpenOutOfTheWay([inherited] {
+    return inherited >= 0 ? dup(inherited) : open("/proc/self/exe", O_PATH | O_CLOEXEC);
+  });
+  if (inherited >= 0) close(inherited);
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
-  const auto program = LoadProgram(address_space_, executable, environment,
-                                   machine_.host().guest_tsc_is_host_tsc);
+  // Nothing of the program's may fail for want of room the monitor took.
+  const auto program =
+      LoadProgram(address_space_, executable, environment, machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
@@ -131,8 +151,8 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   thread.set_mask(mask);
   InitializeVectorState(carrier.vector_state(), machine_.vector_state_size());
   RunThread(thread);
-  // The initial thread ended by exit(2) alone; when it was not the last one, the process lives on without it, and
-  // this host thread must end in the same way.
+  // The initial thread ended by exit(2) alone; when it was not the last one, the process lives on
+  // without it, and this host thread must end in the same way.
   syscall(SYS_exit, thread.exit_status());
   __builtin_unreachable();
 }
@@ -166,8 +186,9 @@ void Process::Record(GuestThread& thread) {
   sum.other_exits += page.counters.other_exits;
 }
 
-// What the kernel does for a thread that dies with robust mutexes (Documentation/locking/robust-futexes.rst): each
-// futex on its list that it owns is marked, and one waiter is woken.
+// What the kernel does for a thread that dies with robust mutexes
+// (Documentation/locking/robust-futexes.rst): each futex on its list that it owns is marked, and
+// one waiter is woken.
 void Process::HandleRobustList(GuestThread& thread) {
   struct Head {
     std::uint64_t next;
@@ -184,7 +205,8 @@ void Process::HandleRobustList(GuestThread& thread) {
     auto* word = reinterpret_cast<std::uint32_t*>(futex);
     std::uint32_t expected = value;
     while ((expected & FUTEX_TID_MASK) == tid &&
-           !__atomic_compare_exchange_n(word, &expected, (expected & FUTEX_WAITERS) | FUTEX_OWNER_DIED, false,
+           !__atomic_compare_exchange_n(word, &expected,
+                                        (expected & FUTEX_WAITERS) | FUTEX_OWNER_DIED, false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     if ((expected & FUTEX_WAITERS) != 0) syscall(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
@@ -214,8 +236,8 @@ void Process::EndOfThread(GuestThread& thread) {
   }
   if (last && !thread.is_vfork_child) {
     PrintStatistics();
-    // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a worker thread
-    // in the process for as long as the virtual machine is open.
+    // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a
+    // worker thread in the process for as long as the virtual machine is open.
     HandleRobustList(thread);
     syscall(SYS_exit_group, leader_status_);
   }
@@ -232,7 +254,8 @@ void Process::ExitGroup(GuestThread& thread, int status) {
     PrintStatistics();
   } else if (thread.clear_child_tid != 0) {
     const std::uint32_t zero = 0;
-    if (WriteGuest(thread.clear_child_tid, zero)) syscall(SYS_futex, thread.clear_child_tid, FUTEX_WAKE, 1, 0, 0, 0);
+    if (WriteGuest(thread.clear_child_tid, zero))
+      syscall(SYS_futex, thread.clear_child_tid, FUTEX_WAKE, 1, 0, 0, 0);
   }
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
@@ -260,7 +283,14 @@ bool Process::IsGuestTid(pid_t tid) {
   });
 }
 
-std::string Process::executable_link() const { return fmt::format("/proc/self/fd/{}", program_file_.get()); }
+std::size_t Process::LiveThreads() {
+  const std::lock_guard lock(threads_mutex_);
+  return live_threads_.size();
+}
+
+std::string Process::executable_link() const {
+  return fmt::format("/proc/self/fd/{}", program_file_.get());
+}
 
 std::string Process::executable_path() const {
   char target[PATH_MAX];
@@ -312,8 +342,9 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
   try {
     carrier = &machine_.Acquire(options_.stats);
   } catch (const std::exception& error) {
-    Warn(fmt::format("no vCPU for another thread, the program gets EAGAIN: {} (this host allows {} vCPUs)",
-                     error.what(), machine_.kvm().CheckExtension(KVM_CAP_MAX_VCPUS)));
+    Warn(fmt::format(
+        "no vCPU for another thread, the program gets EAGAIN: {} (this host allows {} vCPUs)",
+        error.what(), machine_.kvm().CheckExtension(KVM_CAP_MAX_VCPUS)));
     return -EAGAIN;
   }
   parent.Detach();
@@ -329,11 +360,10 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
   thread->StartDetached(context);
   thread->set_mask(parent.mask());
   if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread->clear_child_tid = arguments.child_tid;
-  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
+  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(),
+              machine_.vector_state_size());
 
-  ThreadStart start{this,
-                    thread.get(),
-                    arguments,
+  ThreadStart start{this, thread.get(), arguments,
                     (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base(),
                     parent.gs_base()};
   pthread_attr_t attributes;
@@ -344,6 +374,8 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
   SetHostMask(kAllSignals);
   pthread_t host_thread{};
   const int error = pthread_create(&host_thread, &attributes, &Process::ThreadMain, &start);
+  // The C library may just have installed its own handler for the signal its setuid(3) family uses.
+  parent.signal_actions().Reapply(kSetxidSignal);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     machine_.Release(*carrier);
@@ -368,18 +400,21 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   warnings_mutex_.lock();
   address_space_.mutex().lock();
   machine_.mutex().lock();
+  machine_.memory().mutex().lock();
   LockDescriptors();
   long child = 0;
   if (other_flags == 0 && arguments.exit_signal == SIGCHLD) {
     child = fork();
     if (child < 0) child = -errno;
   } else {
-    // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as this program's
-    // code goes, for all of it runs under the locks above.
-    child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0, arguments.pidfd, 0, 0);
+    // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as
+    // this program's code goes, for all of it runs under the locks above.
+    child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0,
+                    arguments.pidfd, 0, 0);
     if (child < 0) child = -errno;
   }
   UnlockDescriptors();
+  machine_.memory().mutex().unlock();
   machine_.mutex().unlock();
   address_space_.mutex().unlock();
   warnings_mutex_.unlock();
@@ -403,7 +438,8 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     parent.is_vfork_child = false;
     const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
     parent.carrier().thread_page().tid = static_cast<std::uint64_t>(tid);
-    parent.clear_child_tid = (arguments.flags & CLONE_CHILD_CLEARTID) != 0 ? arguments.child_tid : 0;
+    parent.clear_child_tid =
+        (arguments.flags & CLONE_CHILD_CLEARTID) != 0 ? arguments.child_tid : 0;
     if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, tid);
     if ((arguments.flags & CLONE_SETTLS) != 0) parent.SetFsBase(arguments.tls);
     if ((arguments.flags & kCloneClearSignalHandlers) != 0) {
@@ -419,10 +455,11 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   return child;
 }
 
-// vfork, posix_spawn, and clone with CLONE_VM alone: a process of its own on this very memory, and so on this very
-// virtual machine. The child runs the monitor's code with the thread-local storage of the host thread that cloned it,
-// which is safe because that one does nothing until the child has ended or runs another program: it is the parent
-// thread itself for vfork, which natively waits too, else a host thread made for this.
+// vfork, posix_spawn, and clone with CLONE_VM alone: a process of its own on this very memory, and
+// so on this very virtual machine. The child runs the monitor's code with the thread-local storage
+// of the host thread that cloned it, which is safe because that one does nothing until the child
+// has ended or runs another program: it is the parent thread itself for vfork, which natively waits
+// too, else a host thread made for this.
 struct Process::MemorySharingChild {
   Process* process;
   Carrier* carrier;
@@ -452,9 +489,10 @@ void Process::RunMemorySharingChild(MemorySharingChild& child) {
   const std::uint64_t flags = child.arguments.flags & ~kTidFlags & 0xffffffffull;
   const bool vfork = (flags & CLONE_VFORK) != 0;
   GuestThread* const self = GuestThread::Current();
-  child.pid = trapline_clone_with_stack(flags | (vfork ? 0 : CLONE_CHILD_CLEARTID) | child.arguments.exit_signal,
-                                        static_cast<char*>(child.stack) + kHostStackSize, &MemorySharingChildMain,
-                                        &child, child.arguments.pidfd, &child.running);
+  child.pid = trapline_clone_with_stack(
+      flags | (vfork ? 0 : CLONE_CHILD_CLEARTID) | child.arguments.exit_signal,
+      static_cast<char*>(child.stack) + kHostStackSize, &MemorySharingChildMain, &child,
+      child.arguments.pidfd, &child.running);
   const bool failed = child.pid < 0;
   if (!vfork) {
     child.started.release();
@@ -491,7 +529,8 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   child->actions.CopyFrom(parent.signal_actions());
   child->fs_base = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base();
   child->gs_base = parent.gs_base();
-  child->thread = std::make_unique<GuestThread>(*this, child->actions, *child->carrier, parent.logical_number());
+  child->thread = std::make_unique<GuestThread>(*this, child->actions, *child->carrier,
+                                                parent.logical_number());
   GuestThread& thread = *child->thread;
   kvm_regs context = parent.context();
   context.rax = 0;
@@ -501,7 +540,8 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   thread.is_vfork_child = true;
   thread.alternate_stack = parent.alternate_stack;
   if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread.clear_child_tid = arguments.child_tid;
-  std::memcpy(child->carrier->vector_state(), parent.carrier().vector_state(), machine_.vector_state_size());
+  std::memcpy(child->carrier->vector_state(), parent.carrier().vector_state(),
+              machine_.vector_state_size());
 
   long pid = 0;
   if ((arguments.flags & CLONE_VFORK) != 0) {
@@ -521,8 +561,8 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
 
 // --- execve
 
-long Process::Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
-                      std::uint64_t envp, int flags) {
+long Process::Execute(GuestThread& thread, int directory, const std::string& path,
+                      std::uint64_t argv, std::uint64_t envp, int flags) {
   std::vector<std::string> arguments, environment;
   if (const int error = ReadStringArray(argv, arguments); error != 0) return -error;
   if (const int error = ReadStringArray(envp, environment); error != 0) return -error;
@@ -540,7 +580,9 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     file = DescriptorPath(program_file_.get());
   }
   struct stat status {};
-  if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && lstat(file.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) return -ELOOP;
+  if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && lstat(file.c_str(), &status) == 0 &&
+      S_ISLNK(status.st_mode))
+    return -ELOOP;
   auto executable = OpenExecutable(file, arguments);
   bool native = !options_.follow_children;
   if (!executable) {
@@ -556,18 +598,28 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
   SetHostMask(thread.mask());
   if (thread.signal_pending()) return kRestart;
   int error = 0;
+  address_space_.limits().Apply(false);
   if (native) {
     std::vector<char*> argument_pointers = Pointers(arguments);
-    syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(), environment_pointers.data(), flags);
+    syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(),
+            environment_pointers.data(), flags);
     error = errno;
   } else {
-    std::vector<std::string> command{"trapline", "--exec", options_.Encode(), file};
+    RunOptions handed_on = options_;
+    handed_on.kvm_descriptor = machine_.kvm().fd();
+    handed_on.executable_descriptor = own_executable_.get();
+    machine_.kvm().KeepAcrossExec(true);
+    fcntl(own_executable_.get(), F_SETFD, 0);
+    std::vector<std::string> command{"trapline", "--exec", handed_on.Encode(), file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
-    syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(), environment_pointers.data(),
-            AT_EMPTY_PATH);
+    syscall(SYS_execveat, own_executable_.get(), "", command_pointers.data(),
+            environment_pointers.data(), AT_EMPTY_PATH);
     error = errno;
+    machine_.kvm().KeepAcrossExec(false);
+    fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
   }
+  address_space_.limits().Apply(true);
   return -error;
 }
 
@@ -586,23 +638,27 @@ void Process::PrintStatistics() {
     std::string name;
     if (FILE* comm = std::fopen(fmt::format("/proc/self/task/{}/comm", page.tid).c_str(), "re")) {
       char buffer[32] = {};
-      if (std::fgets(buffer, sizeof buffer, comm) != nullptr) name.assign(buffer, std::strcspn(buffer, "\n"));
+      if (std::fgets(buffer, sizeof buffer, comm) != nullptr)
+        name.assign(buffer, std::strcspn(buffer, "\n"));
       std::fclose(comm);
     }
     records.push_back({number, static_cast<pid_t>(page.tid), name, page.counters});
   }
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::sort(records.begin(), records.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
   line(fmt::format("statistics of {} (process {})", executable_path(), getpid()));
-  line(fmt::format("threads: {} started, at most {} at once", ended_.size() + ended_rest_count_ + live_threads_.size(),
-                   most_threads_));
+  line(fmt::format("threads: {} started, at most {} at once",
+                   ended_.size() + ended_rest_count_ + live_threads_.size(), most_threads_));
   line(fmt::format("pages touched: {} by one thread, {} by several", use.single, use.several));
-  line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid", "name",
-                   "system calls", "page faults", "exceptions", "interruptions", "signals", "other"));
+  line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid",
+                   "name", "system calls", "page faults", "exceptions", "interruptions", "signals",
+                   "other"));
   agent::ThreadCounters total = ended_rest_.counters;
   const auto row = [&](const std::string& number, const std::string& tid, const std::string& name,
                        const agent::ThreadCounters& c) {
-    line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", number, tid, name,
-                     c.system_calls, c.page_faults, c.exceptions, c.interruptions, c.signals, c.other_exits));
+    line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", number, tid,
+                     name, c.system_calls, c.page_faults, c.exceptions, c.interruptions, c.signals,
+                     c.other_exits));
   };
   for (const ThreadRecord& record : records) {
     row(std::to_string(record.number), std::to_string(record.tid), record.name, record.counters);
@@ -613,7 +669,8 @@ void Process::PrintStatistics() {
     total.signals += record.counters.signals;
     total.other_exits += record.counters.other_exits;
   }
-  if (ended_rest_count_ != 0) row(fmt::format("+{}", ended_rest_count_), "", "(others)", ended_rest_.counters);
+  if (ended_rest_count_ != 0)
+    row(fmt::format("+{}", ended_rest_count_), "", "(others)", ended_rest_.counters);
   row("all", "", "", total);
 
   std::vector<std::pair<std::uint64_t, std::size_t>> calls;
@@ -623,8 +680,9 @@ void Process::PrintStatistics() {
   std::sort(calls.rbegin(), calls.rend());
   std::string most = "most frequent system calls (number: count):";
   for (std::size_t i = 0; i < calls.size() && i < 10; ++i) {
-    most += calls[i].second == kCountedCalls ? fmt::format(" unknown: {}", calls[i].first)
-                                             : fmt::format(" {}: {}", calls[i].second, calls[i].first);
+    most += calls[i].second == kCountedCalls
+                ? fmt::format(" unknown: {}", calls[i].first)
+                : fmt::format(" {}: {}", calls[i].second, calls[i].first);
   }
   line(most);
   if (unenforced_filters_ != 0) {

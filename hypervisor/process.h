@@ -1,4 +1,5 @@
-// One program under the monitor: its machine, address space, threads, and what happens to it as a whole.
+// One program under the monitor: its machine, address space, threads, and what happens to it as a
+// whole.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +22,12 @@
 namespace trapline {
 
 struct RunOptions {
-  bool stats = false;            // print counters at the end
-  bool follow_children = true;   // programs started with execve run under a monitor of their own
+  bool stats = false;           // print counters at the end
+  bool follow_children = true;  // programs started with execve run under a monitor of their own
+  // Inherited from the monitor that called execve: /dev/kvm, and the monitor's own executable. This
+  // process may have neither the right nor the path to open them again.
+  int kvm_descriptor = -1;
+  int executable_descriptor = -1;
   // One word, for a monitor that execve starts (main's --exec).
   std::string Encode() const;
   static RunOptions Decode(const std::string& text);
@@ -41,8 +46,8 @@ class Process {
  public:
   explicit Process(const RunOptions& options);
 
-  // Loads the program and runs it on the calling thread, which must be the process's only one. Does not return
-  // when the program ends; returns an error when it cannot be loaded.
+  // Loads the program and runs it on the calling thread, which must be the process's only one. Does
+  // not return when the program ends; returns an error when it cannot be loaded.
   LoadError RunProgram(Executable executable, const std::vector<std::string>& environment);
 
   Machine& machine() { return machine_; }
@@ -58,11 +63,15 @@ class Process {
                std::uint64_t envp, int flags);
   [[noreturn]] void ExitGroup(GuestThread& thread, int status);
 
-  // Whether `tid` is one of the program's threads; KVM and the monitor may have others in the process.
+  // Whether `tid` is one of the program's threads; KVM and the monitor may have others in the
+  // process.
   bool IsGuestTid(pid_t tid);
 
+  std::size_t LiveThreads();
+
   // --- ends
-  // To be called when the process is about to die of a signal it caused: statistics are printed now or never.
+  // To be called when the process is about to die of a signal it caused: statistics are printed now
+  // or never.
   void BeforeDeath(int signal);
   // The monitor cannot go on: says why and ends the process with status 125.
   [[noreturn]] void Fatal(const std::string& message);
@@ -70,8 +79,8 @@ class Process {
   // Something the user should know once, although the program goes on.
   void Warn(const std::string& message);
 
-  // The program installed a seccomp filter. It would bind the monitor, whose system calls the host thread makes too,
-  // so it is accepted and not enforced; --stats says so.
+  // The program installed a seccomp filter. It would bind the monitor, whose system calls the host
+  // thread makes too, so it is accepted and not enforced; --stats says so.
   void NoteUnenforcedFilter() { unenforced_filters_.fetch_add(1, std::memory_order_relaxed); }
 
   void CountSystemCall(long number) {
@@ -104,6 +113,8 @@ class Process {
   void PrintStatistics();
 
   const RunOptions options_;
+  const MemoryLimits inherited_limits_ =
+      MemoryLimits::TakeOver();  // before the machine maps anything
   Machine machine_;
   AddressSpace address_space_;
   SignalActions signal_actions_;
@@ -112,8 +123,8 @@ class Process {
 
   std::mutex threads_mutex_;
   std::map<std::uint64_t, GuestThread*> live_threads_;
-  std::vector<ThreadRecord> ended_;          // first of the ended ones, for the table
-  ThreadRecord ended_rest_{};                // sum of the others
+  std::vector<ThreadRecord> ended_;  // first of the ended ones, for the table
+  ThreadRecord ended_rest_{};        // sum of the others
   std::uint64_t ended_rest_count_ = 0;
   std::uint64_t next_thread_ = 0;
   std::size_t most_threads_ = 0;

@@ -33,7 +33,8 @@ LoadError Failure(const std::string& path, int error, const std::string& why) {
 }
 
 bool IsElf32(const char* start, std::size_t size) {
-  return size > EI_CLASS && std::memcmp(start, ELFMAG, SELFMAG) == 0 && start[EI_CLASS] == ELFCLASS32;
+  return size > EI_CLASS && std::memcmp(start, ELFMAG, SELFMAG) == 0 &&
+         start[EI_CLASS] == ELFCLASS32;
 }
 
 void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -45,16 +46,16 @@ std::uint64_t Random(std::uint64_t limit) {
   return value % limit;
 }
 
-// Where position-independent programs go: low enough to leave the monitor's own image and heap (near
-// 0x555555554000) alone, with terabytes above for the break.
-constexpr std::uint64_t kPieBase = 0x500000000000;
-constexpr std::uint64_t kPieRandomPages = 1ull << 28;
+// Where position-independent programs go: the range the kernel uses (from 0x555555554000;
+// ThreadSanitizer accepts no other), 64 GiB above its start, where the monitor's own heap is.
+constexpr std::uint64_t kPieBase = 0x556555554000;
+constexpr std::uint64_t kPieRandomPages = 1ull << 27;
 constexpr std::uint64_t kBreakRandomPages = 0x02000000 / kPageSize;
-constexpr std::uint64_t kMaximumStack = 1ull << 30;
-constexpr std::uint64_t kUnlimitedStack = 256ull << 20;
+// Address space set aside for a stack without a limit, or with a larger one.
+constexpr std::uint64_t kMaximumStack = 64ull << 30;
 
-// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is when execve gives
-// ETXTBSY.
+// A read lease is refused exactly when somebody has the file open for writing (fcntl(2)), which is
+// when execve gives ETXTBSY.
 bool IsOpenForWriting(int fd) {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
     fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -81,22 +82,24 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
     const std::uint64_t alignment = std::min(image.alignment, std::uint64_t{1} << 30);
     std::uint64_t base = 0;
     if (interpreter) {
-      void* area = mmap(nullptr, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* area =
+          mmap(nullptr, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (area == MAP_FAILED) return Unexpected{Failure(path, ENOMEM, "no address space for it")};
       munmap(area, span);
       base = reinterpret_cast<std::uint64_t>(area);
     } else {
       for (int attempt = 0; attempt < 16 && base == 0; ++attempt) {
-        const std::uint64_t candidate = AlignUp(kPieBase + Random(kPieRandomPages) * kPageSize, alignment);
+        const std::uint64_t candidate =
+            AlignUp(kPieBase + Random(kPieRandomPages) * kPageSize, alignment);
         if (AddressSpace::IsFree(candidate, candidate + span)) base = candidate;
       }
       if (base == 0) return Unexpected{Failure(path, ENOMEM, "no address space for it")};
     }
     mapped.bias = base - image.low;
   } else if (span != 0 && !AddressSpace::IsFree(image.low, image.high)) {
-    return Unexpected{Failure(path, ENOMEM,
-                              fmt::format("it must lie at {:#x}-{:#x}, which is not available", image.low,
-                                          image.high))};
+    return Unexpected{Failure(
+        path, ENOMEM,
+        fmt::format("it must lie at {:#x}-{:#x}, which is not available", image.low, image.high))};
   }
 
   for (const ElfSegment& segment : image.segments) {
@@ -107,14 +110,16 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
     if (file_end > start) {
       if (mmap(Pointer(start), file_end - start, protection, MAP_PRIVATE | MAP_FIXED, fd,
                static_cast<off_t>(segment.FileOffset())) == MAP_FAILED) {
-        return Unexpected{Failure(path, errno, fmt::format("cannot map a segment: {}", std::strerror(errno)))};
+        return Unexpected{
+            Failure(path, errno, fmt::format("cannot map a segment: {}", std::strerror(errno)))};
       }
       Region region;
       region.protection = protection;
       space.Adopt(start, file_end, region);
       const std::uint64_t padding = mapped.bias + segment.PaddingStart();
       if (segment.writable && padding < file_end) {
-        // A file shorter than its header says has no page there: as natively, that is not noticed now.
+        // A file shorter than its header says has no page there: as natively, that is not noticed
+        // now.
         const std::vector<char> zeros(file_end - padding);
         WriteGuest(padding, zeros.data(), zeros.size());
       }
@@ -124,7 +129,8 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
       const int zero_protection = PROT_READ | PROT_WRITE | (segment.executable ? PROT_EXEC : 0);
       if (mmap(Pointer(zero_start), end - zero_start, zero_protection,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-        return Unexpected{Failure(path, errno, fmt::format("no memory for its data: {}", std::strerror(errno)))};
+        return Unexpected{
+            Failure(path, errno, fmt::format("no memory for its data: {}", std::strerror(errno)))};
       }
       Region region;
       region.protection = zero_protection;
@@ -135,10 +141,12 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
   return mapped;
 }
 
-// Declares the kernel's vDSO and its data to be the program's too. Returns its address, 0 when there is none.
+// Declares the kernel's vDSO and its data to be the program's too. Returns its address, 0 when
+// there is none.
 std::uint64_t AdoptVdso(AddressSpace& space) {
   const std::uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
   if (vdso == 0) return 0;
+  bool found = false;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const bool code = line.ends_with("[vdso]");
@@ -148,9 +156,11 @@ std::uint64_t AdoptVdso(AddressSpace& space) {
     std::from_chars(at, line.data() + line.size(), end, 16);
     Region region;
     region.protection = code ? PROT_READ | PROT_EXEC : PROT_READ;
+    region.borrowed = true;
     space.Adopt(start, end, region);
+    found = found || code;
   }
-  return vdso;
+  return found ? vdso : 0;  // no /proc, as in a bare chroot: clocks go by system call
 }
 
 // Writes downwards from the top of the stack.
@@ -163,7 +173,9 @@ class StackBuilder {
     ok_ = ok_ && Write(sp_, bytes, size);
     return sp_;
   }
-  std::uint64_t PushString(const std::string& text) { return PushBytes(text.c_str(), text.size() + 1); }
+  std::uint64_t PushString(const std::string& text) {
+    return PushBytes(text.c_str(), text.size() + 1);
+  }
   void Align(std::uint64_t alignment) { sp_ = AlignDown(sp_, alignment); }
   std::uint64_t sp() const { return sp_; }
   bool ok() const { return ok_; }
@@ -177,10 +189,11 @@ class StackBuilder {
   bool ok_ = true;
 };
 
-// Tells the kernel where the program's arguments lie, for /proc/PID/cmdline and the like. Not essential.
+// Tells the kernel where the program's arguments lie, for /proc/PID/cmdline and the like. Not
+// essential.
 void DescribeToKernel(std::uint64_t code_start, std::uint64_t code_end, std::uint64_t stack,
-                      std::uint64_t argument_start, std::uint64_t argument_end, std::uint64_t environment_end,
-                      std::vector<std::uint64_t>& auxiliary) {
+                      std::uint64_t argument_start, std::uint64_t argument_end,
+                      std::uint64_t environment_end, std::vector<std::uint64_t>& auxiliary) {
   std::uint64_t start_brk = 0;
   std::ifstream stat("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(stat)), {});
@@ -209,7 +222,9 @@ void DescribeToKernel(std::uint64_t code_start, std::uint64_t code_end, std::uin
 std::string FindInPath(const std::string& name) {
   if (name.find('/') != std::string::npos || name.empty()) return name;
   const char* path = std::getenv("PATH");
-  std::istringstream directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
+  // An empty element, also the last one, is the working directory.
+  std::istringstream directories(
+      (path != nullptr ? std::string(path) : "/usr/local/bin:/usr/bin:/bin") + ":");
   std::string unusable;
   for (std::string directory; std::getline(directories, directory, ':');) {
     const std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
@@ -221,23 +236,27 @@ std::string FindInPath(const std::string& name) {
   return unusable;
 }
 
-Expected<Executable, LoadError> OpenExecutable(const std::string& path, std::vector<std::string> arguments) {
+Expected<Executable, LoadError> OpenExecutable(const std::string& path,
+                                               std::vector<std::string> arguments) {
   Executable result;
   result.path = result.image_path = path;
   for (int depth = 0;; ++depth) {
     if (depth > kMaxInterpreterDepth) {
-      return Unexpected{Failure(path, ELOOP, "too many interpreters name each other in `#!` lines")};
+      return Unexpected{
+          Failure(path, ELOOP, "too many interpreters name each other in `#!` lines")};
     }
     const FileDescriptor handle(open(result.image_path.c_str(), O_PATH | O_CLOEXEC));
     if (!handle.valid()) return Unexpected{Failure(result.image_path, errno, std::strerror(errno))};
     if (const int error = CheckExecutable(handle.get()); error != 0) {
       struct stat status {};
       const bool directory = fstat(handle.get(), &status) == 0 && S_ISDIR(status.st_mode);
-      return Unexpected{Failure(result.image_path, error, directory ? "it is a directory" : std::strerror(error))};
+      return Unexpected{Failure(result.image_path, error,
+                                directory ? "it is a directory" : std::strerror(error))};
     }
     result.file = FileDescriptor(open(result.image_path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!result.file.valid()) {
-      if (errno != EACCES) return Unexpected{Failure(result.image_path, errno, std::strerror(errno))};
+      if (errno != EACCES)
+        return Unexpected{Failure(result.image_path, errno, std::strerror(errno))};
       result.native_only = true;
       result.arguments = std::move(arguments);
       return result;
@@ -251,15 +270,22 @@ Expected<Executable, LoadError> OpenExecutable(const std::string& path, std::vec
     const std::string_view header(start, static_cast<std::size_t>(size));
     if (header.starts_with("#!")) {
       const auto script = ParseScriptLine(header);
-      if (!script) return Unexpected{Failure(result.image_path, ENOEXEC, "its `#!` line names no interpreter")};
+      if (!script)
+        return Unexpected{
+            Failure(result.image_path, ENOEXEC, "its `#!` line names no interpreter")};
+      if (script->interpreter.empty()) {
+        return Unexpected{Failure(result.image_path, EACCES, "its `#!` line names no interpreter")};
+      }
       std::vector<std::string> extended{script->interpreter};
       if (script->argument) extended.push_back(*script->argument);
       extended.push_back(result.image_path);
-      if (!arguments.empty()) extended.insert(extended.end(), arguments.begin() + 1, arguments.end());
+      if (!arguments.empty())
+        extended.insert(extended.end(), arguments.begin() + 1, arguments.end());
       arguments = std::move(extended);
       if (access(script->interpreter.c_str(), F_OK) != 0) {
-        return Unexpected{Failure(result.image_path, errno,
-                                  fmt::format("its interpreter '{}': {}", script->interpreter, std::strerror(errno)))};
+        return Unexpected{Failure(
+            result.image_path, errno,
+            fmt::format("its interpreter '{}': {}", script->interpreter, std::strerror(errno)))};
       }
       result.image_path = script->interpreter;
       continue;
@@ -278,9 +304,10 @@ Expected<Executable, LoadError> OpenExecutable(const std::string& path, std::vec
     if (result.native_only) return result;
     auto image = ReadElfImage(result.file.get());
     if (!image) {
-      return Unexpected{LoadError{image.error().error_number,
-                                  fmt::format("cannot run '{}': {}", result.image_path, image.error().message),
-                                  image.error().outcome == ElfError::Outcome::kLostImage}};
+      return Unexpected{
+          LoadError{image.error().error_number,
+                    fmt::format("cannot run '{}': {}", result.image_path, image.error().message),
+                    image.error().outcome == ElfError::Outcome::kLostImage}};
     }
     result.image = std::move(*image);
     return result;
@@ -299,24 +326,28 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
     const std::string& name = *image.interpreter;
     const FileDescriptor file(open(name.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) {
-      return Unexpected{Failure(executable.image_path, errno,
-                                fmt::format("its ELF interpreter '{}': {}", name, std::strerror(errno)))};
+      return Unexpected{
+          Failure(executable.image_path, errno,
+                  fmt::format("its ELF interpreter '{}': {}", name, std::strerror(errno)))};
     }
     if (const int error = CheckExecutable(file.get()); error != 0) {
-      return Unexpected{Failure(executable.image_path, error,
-                                fmt::format("its ELF interpreter '{}': {}", name, std::strerror(error)))};
+      return Unexpected{
+          Failure(executable.image_path, error,
+                  fmt::format("its ELF interpreter '{}': {}", name, std::strerror(error)))};
     }
     const auto loader = ReadElfImage(file.get(), ElfRole::kInterpreter);
     if (!loader) {
-      return Unexpected{Failure(executable.image_path, loader.error().error_number,
-                                fmt::format("its ELF interpreter '{}': {}", name, loader.error().message))};
+      return Unexpected{
+          Failure(executable.image_path, loader.error().error_number,
+                  fmt::format("its ELF interpreter '{}': {}", name, loader.error().message))};
     }
     const auto mapped = MapImage(space, name, file.get(), *loader, true);
     if (!mapped) return Unexpected{mapped.error()};
     entry = mapped->entry;
     interpreter_base = mapped->bias + loader->low;
   }
-  space.SetBreak(AlignUp(program->bias + image.high, kPageSize) + Random(kBreakRandomPages) * kPageSize);
+  space.SetBreak(AlignUp(program->bias + image.high, kPageSize) +
+                 Random(kBreakRandomPages) * kPageSize);
 
   // --- the stack
   rlimit limit{};
@@ -324,11 +355,13 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
   std::size_t strings = executable.path.size() + 64;
   for (const auto& text : executable.arguments) strings += text.size() + 1 + sizeof(std::uint64_t);
   for (const auto& text : environment) strings += text.size() + 1 + sizeof(std::uint64_t);
-  const std::uint64_t stack_size =
-      std::max<std::uint64_t>(limit.rlim_cur == RLIM_INFINITY ? kUnlimitedStack : std::min(limit.rlim_cur, kMaximumStack),
-                              strings + 64 * kPageSize);
-  const std::uint64_t top = space.CreateStack(stack_size, strings + 4 * kPageSize, image.executable_stack);
-  if (top == 0) return Unexpected{Failure(executable.image_path, ENOMEM, "no memory for its stack")};
+  const std::uint64_t stack_size = std::max<std::uint64_t>(
+      limit.rlim_cur == RLIM_INFINITY ? kMaximumStack : std::min(limit.rlim_cur, kMaximumStack),
+      strings + 64 * kPageSize);
+  const std::uint64_t top =
+      space.CreateStack(stack_size, strings + 4 * kPageSize, image.executable_stack);
+  if (top == 0)
+    return Unexpected{Failure(executable.image_path, ENOMEM, "no memory for its stack")};
 
   StackBuilder stack(top);
   const std::uint64_t zero = 0;
@@ -349,7 +382,8 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
   stack.Align(16);
   const std::uint64_t platform = stack.PushString("x86_64");
   unsigned char random[16];
-  if (getrandom(random, sizeof random, 0) != sizeof random) std::memset(random, 0x5a, sizeof random);
+  if (getrandom(random, sizeof random, 0) != sizeof random)
+    std::memset(random, 0x5a, sizeof random);
   const std::uint64_t random_at = stack.PushBytes(random, sizeof random);
   stack.Align(16);
 
@@ -361,11 +395,13 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
   if (guest_tsc_is_host_tsc) {
     if (const std::uint64_t vdso = AdoptVdso(space); vdso != 0) add(AT_SYSINFO_EHDR, vdso);
   }
-  constexpr std::uint64_t kMinimumSignalStack = 51;  // AT_MINSIGSTKSZ, newer than Debian 12's headers
+  constexpr std::uint64_t kMinimumSignalStack =
+      51;  // AT_MINSIGSTKSZ, newer than Debian 12's headers
   add(AT_HWCAP, getauxval(AT_HWCAP));
   add(AT_PAGESZ, kPageSize);
   add(AT_CLKTCK, getauxval(AT_CLKTCK));
-  add(AT_PHDR, image.program_headers_address == 0 ? 0 : program->bias + image.program_headers_address);
+  add(AT_PHDR,
+      image.program_headers_address == 0 ? 0 : program->bias + image.program_headers_address);
   add(AT_PHENT, image.program_header_size);
   add(AT_PHNUM, image.program_header_count);
   add(AT_BASE, interpreter_base);
@@ -380,7 +416,8 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
   add(AT_HWCAP2, getauxval(AT_HWCAP2));
   add(AT_EXECFN, file_name);
   add(AT_PLATFORM, platform);
-  if (const std::uint64_t size = getauxval(kMinimumSignalStack); size != 0) add(kMinimumSignalStack, size);
+  if (const std::uint64_t size = getauxval(kMinimumSignalStack); size != 0)
+    add(kMinimumSignalStack, size);
   add(AT_NULL, 0);
 
   std::vector<std::uint64_t> words;
@@ -395,10 +432,12 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
     stack.PushBytes(&padding, sizeof padding);
   }
   stack.PushBytes(words.data(), words.size() * sizeof(std::uint64_t));
-  if (!stack.ok()) return Unexpected{Failure(executable.image_path, E2BIG, "its arguments do not fit on the stack")};
+  if (!stack.ok())
+    return Unexpected{
+        Failure(executable.image_path, E2BIG, "its arguments do not fit on the stack")};
 
-  DescribeToKernel(program->bias + image.low, program->bias + image.high, stack.sp(), argument_start, argument_end,
-                   environment_end, auxiliary);
+  DescribeToKernel(program->bias + image.low, program->bias + image.high, stack.sp(),
+                   argument_start, argument_end, environment_end, auxiliary);
   return LoadedProgram{entry, stack.sp()};
 }
 

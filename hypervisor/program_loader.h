@@ -1,4 +1,5 @@
-// From a file name to a program ready to run: what execve(2) does, in the monitor's own address space.
+// From a file name to a program ready to run: what execve(2) does, in the monitor's own address
+// space.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +22,32 @@ struct LoadError {
 
 // A file that can be executed, after following `#!` lines.
 struct Executable {
-  std::string path;  // of the file asked for (AT_EXECFN)
+  std::string path;        // of the file asked for (AT_EXECFN)
   std::string image_path;  // of the ELF file that runs
   std::vector<std::string> arguments;
   FileDescriptor file;
   ElfImage image;
-  // The monitor cannot or must not run it, the kernel can: 32-bit programs, set-user-id programs, files that may be
-  // executed but not read.
+  // The monitor cannot or must not run it, the kernel can: 32-bit programs, set-user-id programs,
+  // files that may be executed but not read.
   bool native_only = false;
 };
 
-// `path` is used as it is (no PATH search). `directory`: descriptor that relative paths start from, or AT_FDCWD.
-Expected<Executable, LoadError> OpenExecutable(const std::string& path, std::vector<std::string> arguments);
+// `path` is used as it is (no PATH search). `directory`: descriptor that relative paths start from,
+// or AT_FDCWD.
+Expected<Executable, LoadError> OpenExecutable(const std::string& path,
+                                               std::vector<std::string> arguments);
 
-// The file a shell would run for `name`: `name` itself when it has a slash, else the first executable in PATH;
-// empty when there is none.
+// The file a shell would run for `name`: `name` itself when it has a slash, else the first
+// executable in PATH; empty when there is none.
 std::string FindInPath(const std::string& name);
 
 struct LoadedProgram {
-  std::uint64_t entry = 0;          // first instruction: the ELF interpreter's, or the program's own
+  std::uint64_t entry = 0;  // first instruction: the ELF interpreter's, or the program's own
   std::uint64_t stack_pointer = 0;
 };
 
-// Maps the program and its ELF interpreter, builds the initial stack. `guest_tsc_is_host_tsc`: whether the kernel's
-// vDSO may be offered.
+// Maps the program and its ELF interpreter, builds the initial stack. `guest_tsc_is_host_tsc`:
+// whether the kernel's vDSO may be offered.
 Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Executable& executable,
                                                const std::vector<std::string>& environment,
                                                bool guest_tsc_is_host_tsc);

@@ -26,7 +26,8 @@ constexpr std::uint64_t kSaOnStack = SA_ONSTACK;
 constexpr std::uint64_t kDefault = 0, kIgnore = 1;
 
 bool IsSynchronous(int signal) {
-  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGTRAP;
 }
 
 void HostSigaction(int signal, const KernelSigaction& action) {
@@ -40,7 +41,8 @@ void HandleHostSignal(int signal, siginfo_t* info, void* context) {
   // Kernel-made faults here are the monitor's own: the guest's arrive as exits.
   if (IsSynchronous(signal) && info->si_code > 0) {
     static const char kMessage[] =
-        "trapline: internal error: the monitor itself faulted; please report this with the program that "
+        "trapline: internal error: the monitor itself faulted; please report this with the program "
+        "that "
         "caused it\n";
     [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
     KernelSigaction by_default;
@@ -49,12 +51,9 @@ void HandleHostSignal(int signal, siginfo_t* info, void* context) {
     return;  // faults again, and dies
   }
   if (thread == nullptr || !thread->RecordSignal(signal, *info)) {
-    // The program took its handler away between the kernel's decision and this line: let the kernel decide anew.
-    const SignalMask all = kAllSignals;
-    KernelSigaction by_default;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, sizeof all);
-    HostSigaction(signal, by_default);
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+    // Another thread took the program's handler away between the kernel's decision and this line,
+    // and the host's with it: have the kernel decide anew.
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
     errno = saved_errno;
     return;
   }
@@ -75,7 +74,8 @@ KernelSigaction HostActionFor(const KernelSigaction& action) {
   host.handler = action.handler;
   if (action.handler <= kIgnore) return host;
   host.handler = reinterpret_cast<std::uint64_t>(&HandleHostSignal);
-  // SA_RESTART as the program has it: the kernel then tells, by where it puts RIP, whether the call restarts.
+  // SA_RESTART as the program has it: the kernel then tells, by where it puts RIP, whether the call
+  // restarts.
   host.flags |= SA_SIGINFO | kSaRestorer | (action.flags & SA_RESTART);
   host.restorer = reinterpret_cast<std::uint64_t>(&trapline_signal_return);
   host.mask = kAllSignals;
@@ -101,8 +101,24 @@ KernelSigaction SignalActions::Get(int signal) const {
 
 void SignalActions::Set(int signal, const KernelSigaction& action) {
   const std::lock_guard lock(mutex_);
-  actions_[signal] = action;
+  // The host's handler must find the program's: a new one is entered here first, and taken away
+  // last.
+  if (action.handler > kIgnore) Publish(signal, action);
   HostSigaction(signal, HostActionFor(action));
+  if (action.handler <= kIgnore) Publish(signal, action);
+}
+
+void SignalActions::Publish(int signal, const KernelSigaction& action) {
+  KernelSigaction& entry = actions_[signal];
+  entry.flags = action.flags;
+  entry.restorer = action.restorer;
+  entry.mask = action.mask;
+  __atomic_store_n(&entry.handler, action.handler, __ATOMIC_RELEASE);
+}
+
+void SignalActions::Reapply(int signal) {
+  const std::lock_guard lock(mutex_);
+  HostSigaction(signal, HostActionFor(actions_[signal]));
 }
 
 void SignalActions::SetHostDefault(int signal) {
@@ -116,6 +132,23 @@ void SignalActions::CopyFrom(const SignalActions& other) {
   actions_ = other.actions_;
 }
 
+int AlternateStack::Replace(std::uint64_t wanted_sp, int wanted_flags, std::uint64_t wanted_size,
+                            std::uint64_t rsp) {
+  constexpr std::uint64_t kMinimum = 2048;  // MINSIGSTKSZ of the system call
+  if (Contains(rsp)) return EPERM;
+  const int mode = wanted_flags & ~kAutoDisarm;
+  if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return EINVAL;
+  if (mode == SS_DISABLE) {
+    *this = {};
+    return 0;
+  }
+  if (wanted_size < kMinimum) return ENOMEM;
+  sp = wanted_sp;
+  flags = wanted_flags;
+  size = wanted_size;
+  return 0;
+}
+
 void SetHostMask(SignalMask mask) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
@@ -126,7 +159,8 @@ namespace {
 
 // The kernel's layouts, which are user-space ABI (asm/sigcontext.h, asm-generic/ucontext.h).
 struct SignalContext {
-  std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, rflags;
+  std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip,
+      rflags;
   std::uint16_t cs, gs, fs, ss;
   std::uint64_t error_code, trap_number, old_mask, fault_address;
   std::uint64_t vector_state;
@@ -153,7 +187,8 @@ struct SignalFrame {
 };
 static_assert(sizeof(siginfo_t) == 128 && sizeof(SignalFrame) == 440);
 
-constexpr std::uint64_t kContextFlags = 1 | 2 | 4;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+constexpr std::uint64_t kContextFlags =
+    1 | 2 | 4;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
 constexpr std::uint64_t kRedZone = 128;
 
 // Bytes 464..511 of the FXSAVE area are software's: the kernel says there what follows.
@@ -169,7 +204,7 @@ constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;
 constexpr std::size_t kLegacySize = 512, kHeaderSize = 64;
 constexpr std::size_t kMxcsrAt = 24, kMxcsrMaskAt = 28;
 
-constexpr std::uint64_t kFlagsFromUser = 0x50dd5;  // AC RF OF DF TF SF ZF AF PF CF
+constexpr std::uint64_t kFlagsFromUser = 0x50dd5;          // AC RF OF DF TF SF ZF AF PF CF
 constexpr std::uint64_t kFlagsClearedInHandler = 0x10500;  // RF DF TF
 
 }  // namespace
@@ -182,28 +217,30 @@ void InitializeVectorState(char* vector_state, std::size_t vector_size) {
   std::memcpy(vector_state + kMxcsrAt, &mxcsr, sizeof mxcsr);
 }
 
-bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery, const KernelSigaction& action,
-                     SignalMask saved_mask, AlternateStack& alternate_stack, const char* vector_state,
+bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery,
+                     const KernelSigaction& action, SignalMask saved_mask,
+                     AlternateStack& alternate_stack, const char* vector_state,
                      std::size_t vector_size, std::uint64_t vector_mask) {
   std::uint64_t sp = registers.rsp;
   const bool on_alternate = alternate_stack.Contains(sp);
   bool entering = false;
   sp -= kRedZone;
-  if ((action.flags & kSaOnStack) != 0 && !on_alternate && (alternate_stack.flags & SS_DISABLE) == 0) {
+  if ((action.flags & kSaOnStack) != 0 && !on_alternate &&
+      (alternate_stack.flags & SS_DISABLE) == 0) {
     sp = alternate_stack.sp + alternate_stack.size;
     entering = true;
   }
   const std::uint64_t vector_at = AlignDown(sp - vector_size - sizeof kMagic2, 64);
   const std::uint64_t frame_at = AlignDown(vector_at - sizeof(SignalFrame), 16) - 8;
-  // As the kernel does: no frame below the alternate stack, the thread would corrupt what lies there.
+  // As the kernel does: no frame below the alternate stack, the thread would corrupt what lies
+  // there.
   if ((on_alternate || entering) && frame_at < alternate_stack.sp) return false;
 
   SignalFrame frame{};
   frame.return_address = action.restorer;
   frame.user.flags = kContextFlags;
   frame.user.stack.sp = alternate_stack.sp;
-  frame.user.stack.flags = alternate_stack.flags & ~SS_ONSTACK;
-  if ((alternate_stack.flags & SS_DISABLE) == 0 && on_alternate) frame.user.stack.flags |= SS_ONSTACK;
+  frame.user.stack.flags = alternate_stack.flags;
   frame.user.stack.size = alternate_stack.size;
   SignalContext& context = frame.user.context;
   context.r8 = registers.r8;
@@ -249,11 +286,10 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery, const 
   std::memcpy(image.data() + kLegacySize, &present, sizeof present);
   std::memcpy(image.data() + vector_size, &kMagic2, sizeof kMagic2);
 
-  if (!WriteGuest(vector_at, image.data(), image.size()) || !WriteGuest(frame_at, frame)) return false;
+  if (!WriteGuest(vector_at, image.data(), image.size()) || !WriteGuest(frame_at, frame))
+    return false;
 
-  if ((alternate_stack.flags & kAutoDisarm) != 0 && (on_alternate || entering)) {
-    alternate_stack = {};
-  }
+  if ((alternate_stack.flags & kAutoDisarm) != 0) alternate_stack = {};
   registers.rsp = frame_at;
   registers.rip = action.handler;
   registers.rdi = static_cast<std::uint64_t>(delivery.signal);
@@ -267,7 +303,8 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery, const 
 bool PopSignalFrame(kvm_regs& registers, SignalMask& mask, AlternateStack& alternate_stack,
                     char* vector_state, std::size_t vector_size, std::uint64_t vector_mask) {
   SignalFrame frame;
-  if (!ReadGuest(registers.rsp - 8, frame)) return false;
+  const std::uint64_t handler_rsp = registers.rsp;
+  if (!ReadGuest(handler_rsp - 8, frame)) return false;
   const SignalContext& context = frame.user.context;
   registers.r8 = context.r8;
   registers.r9 = context.r9;
@@ -288,24 +325,24 @@ bool PopSignalFrame(kvm_regs& registers, SignalMask& mask, AlternateStack& alter
   registers.rip = context.rip;
   registers.rflags = (registers.rflags & ~kFlagsFromUser) | (context.rflags & kFlagsFromUser);
   mask = frame.user.mask & ~kUnblockable;
-  // restore_altstack: silently keeps the old one when the saved one is not acceptable.
-  AlternateStack saved;
-  saved.sp = frame.user.stack.sp;
-  saved.flags = frame.user.stack.flags & ~SS_ONSTACK;
-  saved.size = frame.user.stack.size;
-  if (!alternate_stack.Contains(registers.rsp) || (saved.flags & SS_DISABLE) != 0) alternate_stack = saved;
+  // restore_altstack: what is not acceptable changes nothing. "On it" means the handler's stack
+  // pointer.
+  alternate_stack.Replace(frame.user.stack.sp, frame.user.stack.flags, frame.user.stack.size,
+                          handler_rsp);
 
   InitializeVectorState(vector_state, vector_size);
   if (context.vector_state == 0) return true;
   std::vector<char> image(vector_size);
-  if (context.vector_state % 64 != 0 || !ReadGuest(context.vector_state, image.data(), kLegacySize)) return false;
+  if (context.vector_state % 64 != 0 || !ReadGuest(context.vector_state, image.data(), kLegacySize))
+    return false;
   VectorSoftwareBytes software;
   std::memcpy(&software, image.data() + kSoftwareBytesAt, sizeof software);
   std::uint32_t magic2 = 0;
-  const bool extended = software.magic1 == kMagic1 && software.state_size >= kLegacySize + kHeaderSize &&
-                        software.state_size <= vector_size &&
-                        ReadGuest(context.vector_state, image.data(), software.state_size) &&
-                        ReadGuest(context.vector_state + software.state_size, magic2) && magic2 == kMagic2;
+  const bool extended =
+      software.magic1 == kMagic1 && software.state_size >= kLegacySize + kHeaderSize &&
+      software.state_size <= vector_size &&
+      ReadGuest(context.vector_state, image.data(), software.state_size) &&
+      ReadGuest(context.vector_state + software.state_size, magic2) && magic2 == kMagic2;
   std::uint64_t present = 3;  // only x87 and SSE when the frame has no extended part
   if (extended) {
     std::memcpy(&present, image.data() + kLegacySize, sizeof present);

@@ -42,7 +42,8 @@ long Sigaction(GuestThread& thread, Arguments a) {
 }
 
 long Sigprocmask(GuestThread& thread, Arguments a) {
-  // The host thread's mask is the program's, so the kernel does the work; only the copy here must follow.
+  // The host thread's mask is the program's, so the kernel does the work; only the copy here must
+  // follow.
   SignalMask set = 0;
   if (a[1] != 0 && a[3] == sizeof set && !ReadGuest(a[1], set)) return -EFAULT;
   const SignalMask old = thread.mask();
@@ -50,9 +51,15 @@ long Sigprocmask(GuestThread& thread, Arguments a) {
   // A bad pointer for the old mask is noticed after the new one is set.
   if ((result == 0 || result == -EFAULT) && a[1] != 0 && a[3] == sizeof set) {
     switch (static_cast<int>(a[0])) {
-      case SIG_BLOCK: thread.set_mask(old | set); break;
-      case SIG_UNBLOCK: thread.set_mask(old & ~set); break;
-      default: thread.set_mask(set); break;
+      case SIG_BLOCK:
+        thread.set_mask(old | set);
+        break;
+      case SIG_UNBLOCK:
+        thread.set_mask(old & ~set);
+        break;
+      default:
+        thread.set_mask(set);
+        break;
     }
   }
   return result;
@@ -64,25 +71,17 @@ long Sigaltstack(GuestThread& thread, Arguments a) {
     std::int32_t flags, padding;
     std::uint64_t size;
   };
-  constexpr std::uint64_t kMinimum = 2048;  // MINSIGSTKSZ of the system call
   AlternateStack& stack = thread.alternate_stack;
-  const bool on_it = stack.Contains(thread.carrier().vcpu().registers().rsp);
-  const StackT old{stack.sp, (stack.flags & SS_DISABLE) != 0 ? SS_DISABLE : stack.flags | (on_it ? SS_ONSTACK : 0), 0,
-                   stack.size};
+  const std::uint64_t rsp = thread.carrier().vcpu().registers().rsp;
+  const int state = (stack.flags & SS_DISABLE) != 0 ? SS_DISABLE
+                    : stack.Contains(rsp)           ? SS_ONSTACK
+                                                    : 0;
+  const StackT old{stack.sp, state | (stack.flags & kAutoDisarm), 0, stack.size};
   if (a[0] != 0) {
     StackT wanted{};
     if (!ReadGuest(a[0], wanted)) return -EFAULT;
-    if (on_it && (stack.flags & kAutoDisarm) == 0) return -EPERM;
-    const int mode = wanted.flags & ~kAutoDisarm;
-    if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
-    if (mode == SS_DISABLE) {
-      stack = {};
-    } else {
-      if (wanted.size < kMinimum) return -ENOMEM;
-      stack.sp = wanted.sp;
-      stack.size = wanted.size;
-      stack.flags = wanted.flags & kAutoDisarm;
-    }
+    if (const int error = stack.Replace(wanted.sp, wanted.flags, wanted.size, rsp); error != 0)
+      return -error;
   }
   if (a[1] != 0 && !WriteGuest(a[1], old)) return -EFAULT;
   return 0;
@@ -118,14 +117,15 @@ CloneArguments FromClone(Arguments a) {
 
 long Clone3(GuestThread& thread, Arguments a) {
   struct {
-    std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,
-        cgroup;
+    std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+        set_tid_size, cgroup;
   } fields{};
   if (a[1] < CLONE_ARGS_SIZE_VER0) return -EINVAL;
   if (a[1] > kPageSize) return -E2BIG;
   if (!ReadGuest(a[0], &fields, std::min<std::size_t>(a[1], sizeof fields))) return -EFAULT;
-  if (fields.set_tid_size != 0 || (fields.flags & CLONE_INTO_CGROUP) != 0 || (fields.flags & 0xff) != 0 ||
-      fields.exit_signal > 64 || (fields.stack == 0) != (fields.stack_size == 0)) {
+  if (fields.set_tid_size != 0 || (fields.flags & CLONE_INTO_CGROUP) != 0 ||
+      (fields.flags & 0xff) != 0 || fields.exit_signal > 64 ||
+      (fields.stack == 0) != (fields.stack_size == 0)) {
     return -EINVAL;
   }
   CloneArguments arguments;
@@ -136,14 +136,15 @@ long Clone3(GuestThread& thread, Arguments a) {
   arguments.exit_signal = fields.exit_signal;
   arguments.stack_pointer = fields.stack == 0 ? 0 : fields.stack + fields.stack_size;
   arguments.tls = fields.tls;
-  if ((arguments.flags & CLONE_PIDFD) != 0 && (arguments.flags & (CLONE_THREAD | CLONE_PARENT_SETTID)) != 0) {
+  if ((arguments.flags & CLONE_PIDFD) != 0 &&
+      (arguments.flags & (CLONE_THREAD | CLONE_PARENT_SETTID)) != 0) {
     return -EINVAL;
   }
   return thread.process().Clone(thread, arguments);
 }
 
-long Execve(GuestThread& thread, int directory, std::uint64_t path, std::uint64_t argv, std::uint64_t envp,
-            int flags) {
+long Execve(GuestThread& thread, int directory, std::uint64_t path, std::uint64_t argv,
+            std::uint64_t envp, int flags) {
   const auto name = ReadGuestString(path);
   char last = 0;
   if (!name) return ReadGuest(path + 4095, last) ? -ENAMETOOLONG : -EFAULT;
@@ -163,25 +164,34 @@ long ArchPrctl(GuestThread& thread, Arguments a) {
         thread.SetGsBase(value);
       }
       return 0;
-    case ARCH_GET_FS: return WriteGuest(value, thread.fs_base()) ? 0 : -EFAULT;
-    case ARCH_GET_GS: return WriteGuest(value, thread.gs_base()) ? 0 : -EFAULT;
-    case 0x1011: return 1;        // ARCH_GET_CPUID: the instruction works
-    case 0x1012: return -ENODEV;  // ARCH_SET_CPUID
-    default: return -EINVAL;      // AMX permission, shadow stacks: not offered
+    case ARCH_GET_FS:
+      return WriteGuest(value, thread.fs_base()) ? 0 : -EFAULT;
+    case ARCH_GET_GS:
+      return WriteGuest(value, thread.gs_base()) ? 0 : -EFAULT;
+    case 0x1011:
+      return 1;  // ARCH_GET_CPUID: the instruction works
+    case 0x1012:
+      return -ENODEV;  // ARCH_SET_CPUID
+    default:
+      return -EINVAL;  // AMX permission, shadow stacks: not offered
   }
 }
 
 long Prctl(GuestThread& thread, Arguments a) {
   switch (static_cast<int>(a[0])) {
-    case PR_GET_TID_ADDRESS: return WriteGuest(a[1], thread.clear_child_tid) ? 0 : -EFAULT;
+    case PR_GET_TID_ADDRESS:
+      return WriteGuest(a[1], thread.clear_child_tid) ? 0 : -EFAULT;
     case PR_SET_SECCOMP:
       thread.process().NoteUnenforcedFilter();
       return 0;
     case PR_SET_TSC:
-    case 59:  // PR_SET_SYSCALL_USER_DISPATCH: both would hit the monitor
-      return -EINVAL;
-    case PR_SET_MM: return -EPERM;
-    default: return thread.Interruptible(SYS_prctl, a);
+      return a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;  // would hit the monitor
+    case 59:
+      return a[1] == 0 ? 0 : -EINVAL;  // PR_SET_SYSCALL_USER_DISPATCH: likewise
+    case PR_SET_MM:
+      return -EPERM;
+    default:
+      return thread.Interruptible(SYS_prctl, a);
   }
 }
 
@@ -193,7 +203,8 @@ long Close(GuestThread& thread, Arguments a) {
 }
 
 long Dup(GuestThread& thread, long number, Arguments a) {
-  if (IsMonitorDescriptor(static_cast<int>(a[0])) || IsMonitorDescriptor(static_cast<int>(a[1]))) return -EBADF;
+  if (IsMonitorDescriptor(static_cast<int>(a[0])) || IsMonitorDescriptor(static_cast<int>(a[1])))
+    return -EBADF;
   return thread.Interruptible(number, a);
 }
 
@@ -214,23 +225,33 @@ long CloseRange(GuestThread& thread, Arguments a) {
   return at <= last ? thread.Interruptible(SYS_close_range, at, last, a[2]) : 0;
 }
 
-// A call whose `path` argument may name the program's own entry in /proc. `flags`: index of the open flags.
+long ReadlinkResult(long number, Arguments a, const std::string& target) {
+  const std::uint64_t buffer = number == SYS_readlink ? a[1] : a[2];
+  const int size = static_cast<int>(number == SYS_readlink ? a[2] : a[3]);
+  if (size <= 0) return -EINVAL;
+  const std::size_t length = std::min<std::size_t>(target.size(), static_cast<std::size_t>(size));
+  return WriteGuest(buffer, target.data(), length) ? static_cast<long>(length) : -EFAULT;
+}
+
+// A call whose `path` argument may name the program's own entry in /proc. `flags`: index of the
+// open flags.
 long WithPath(GuestThread& thread, long number, Arguments a, int path, bool opens) {
   const auto name = ReadGuestString(a[path]);
   const OwnProcFile file = name ? ClassifyProcPath(*name) : OwnProcFile::kNone;
-  if (file == OwnProcFile::kNone || (file == OwnProcFile::kMaps && !opens)) return thread.Interruptible(number, a);
-  if (file == OwnProcFile::kMaps) {
-    const bool close_on_exec = number == SYS_open ? (a[1] & O_CLOEXEC) != 0
-                               : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0 : false;
-    return OpenMaps(thread.process(), close_on_exec);
+  if (name && file == OwnProcFile::kNone && (number == SYS_readlink || number == SYS_readlinkat)) {
+    if (const auto other = ProgramOfOther(*name)) return ReadlinkResult(number, a, *other);
+  }
+  const bool snapshot = file != OwnProcFile::kNone && file != OwnProcFile::kExecutable;
+  if (file == OwnProcFile::kNone || (snapshot && !opens)) return thread.Interruptible(number, a);
+  if (snapshot) {
+    const bool close_on_exec = number == SYS_open     ? (a[1] & O_CLOEXEC) != 0
+                               : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0
+                                                      : false;
+    return OpenSnapshot(thread.process(), file, close_on_exec);
   }
   const std::string executable = thread.process().executable_path();
   if (number == SYS_readlink || number == SYS_readlinkat) {
-    const std::uint64_t buffer = number == SYS_readlink ? a[1] : a[2];
-    const auto size = static_cast<std::int64_t>(static_cast<int>(number == SYS_readlink ? a[2] : a[3]));
-    if (size <= 0) return -EINVAL;
-    const std::size_t length = std::min<std::size_t>(executable.size(), static_cast<std::size_t>(size));
-    return WriteGuest(buffer, executable.data(), length) ? static_cast<long>(length) : -EFAULT;
+    return ReadlinkResult(number, a, executable);
   }
   std::uint64_t changed[6];
   std::copy(std::begin(a), std::end(a), changed);
@@ -241,19 +262,69 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
 
 long GetDents(GuestThread& thread, Arguments a) {
   const long result = thread.Interruptible(SYS_getdents64, a);
-  return result > 0 ? FilterOwnDirectory(thread.process(), static_cast<int>(a[0]), a[1], result) : result;
+  return result > 0 ? FilterOwnDirectory(thread.process(), static_cast<int>(a[0]), a[1], result)
+                    : result;
+}
+
+long Prlimit(GuestThread& thread, long number, Arguments a) {
+  const bool by_process = number == SYS_prlimit64;
+  const int resource = static_cast<int>(a[by_process ? 1 : 0]);
+  const bool own = !by_process || a[0] == 0 || static_cast<pid_t>(a[0]) == getpid();
+  if (!own || !AddressSpace::IsOwnLimit(resource)) return thread.Interruptible(number, a);
+  AddressSpace& space = thread.process().address_space();
+  const std::uint64_t wanted_at = by_process ? a[2] : number == SYS_setrlimit ? a[1] : 0;
+  const std::uint64_t old_at = by_process ? a[3] : number == SYS_getrlimit ? a[1] : 0;
+  rlimit wanted{};
+  if (wanted_at != 0 && !ReadGuest(wanted_at, wanted)) return -EFAULT;
+  const rlimit old = space.GetLimit(resource);
+  if (wanted_at != 0) {
+    if (const long result = space.SetLimit(resource, wanted); result < 0) return result;
+  }
+  return old_at == 0 || WriteGuest(old_at, old) ? 0 : -EFAULT;
 }
 
 // The whole of the monitor must not be locked, only what is the program's.
 long LockAll(GuestThread& thread, Arguments a) {
-  if ((a[0] & MCL_CURRENT) == 0) return (a[0] & ~7ull) != 0 || a[0] == 0 ? -EINVAL : 0;
+  constexpr std::uint64_t kOnFault = 4;
+  if (a[0] == 0 || (a[0] & ~7ull) != 0 || a[0] == kOnFault) return -EINVAL;
+  if ((a[0] & MCL_CURRENT) == 0) return 0;
   for (const auto& [start, region] : thread.process().address_space().Regions()) {
     if (region.protection == PROT_NONE) continue;
-    if (mlock(reinterpret_cast<void*>(start), region.end - start) != 0 && (errno == EPERM || errno == ENOMEM)) {
+    if (mlock(reinterpret_cast<void*>(start), region.end - start) != 0 &&
+        (errno == EPERM || errno == ENOMEM)) {
       return -errno;
     }
   }
   return 0;
+}
+
+}  // namespace
+
+namespace {
+
+// Calls whose first argument is a descriptor the program would notice the monitor's by.
+bool TakesDescriptor(long number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_write:
+    case SYS_fstat:
+    case SYS_lseek:
+    case SYS_ioctl:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_dup:
+    case SYS_fcntl:
+    case SYS_fsync:
+    case SYS_fchdir:
+    case SYS_ftruncate:
+    case SYS_newfstatat:
+    case SYS_statx:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -263,24 +334,42 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
   AddressSpace& space = process.address_space();
   Arguments a = call.arguments;
   process.CountSystemCall(call.number);
+  if (TakesDescriptor(call.number) && IsMonitorDescriptor(static_cast<int>(a[0]))) return {-EBADF};
   const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
   switch (call.number) {
     // --- memory
-    case SYS_mmap: return {space.Mmap(a[0], a[1], number32(2), number32(3), number32(4), a[5])};
-    case SYS_munmap: return {space.Munmap(a[0], a[1])};
-    case SYS_mprotect: return {space.Mprotect(a[0], a[1], number32(2))};
-    case SYS_pkey_mprotect: return {space.Mprotect(a[0], a[1], number32(2), number32(3))};
-    case SYS_mremap: return {space.Mremap(a[0], a[1], a[2], number32(3), a[4])};
-    case SYS_madvise: return {space.Madvise(a[0], a[1], number32(2))};
-    case SYS_brk: return {space.Brk(a[0])};
-    case SYS_shmat: return {space.Shmat(number32(0), a[1], number32(2))};
-    case SYS_shmdt: return {space.Shmdt(a[0])};
-    case SYS_mlockall: return {LockAll(thread, a)};
+    case SYS_mmap:
+      return {space.Mmap(a[0], a[1], number32(2), number32(3), number32(4), a[5])};
+    case SYS_munmap:
+      return {space.Munmap(a[0], a[1])};
+    case SYS_mprotect:
+      return {space.Mprotect(a[0], a[1], number32(2))};
+    case SYS_pkey_mprotect:
+      return {space.Mprotect(a[0], a[1], number32(2), number32(3))};
+    case SYS_mremap:
+      return {space.Mremap(a[0], a[1], a[2], number32(3), a[4])};
+    case SYS_madvise:
+      return {space.Madvise(a[0], a[1], number32(2))};
+    case SYS_brk:
+      return {space.Brk(a[0])};
+    case SYS_shmat:
+      return {space.Shmat(number32(0), a[1], number32(2))};
+    case SYS_shmdt:
+      return {space.Shmdt(a[0])};
+    case SYS_getrlimit:
+    case SYS_setrlimit:
+    case SYS_prlimit64:
+      return {Prlimit(thread, call.number, a)};
+    case SYS_mlockall:
+      return {LockAll(thread, a)};
 
     // --- signals
-    case SYS_rt_sigaction: return {Sigaction(thread, a)};
-    case SYS_rt_sigprocmask: return {Sigprocmask(thread, a)};
-    case SYS_sigaltstack: return {Sigaltstack(thread, a)};
+    case SYS_rt_sigaction:
+      return {Sigaction(thread, a)};
+    case SYS_rt_sigprocmask:
+      return {Sigprocmask(thread, a)};
+    case SYS_sigaltstack:
+      return {Sigaltstack(thread, a)};
     case SYS_rt_sigreturn:
       if (!Sigreturn(thread)) {
         SignalDelivery delivery;
@@ -292,8 +381,10 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {0, true};
 
     // --- threads, processes, identity
-    case SYS_clone: return {process.Clone(thread, FromClone(a))};
-    case SYS_clone3: return {Clone3(thread, a)};
+    case SYS_clone:
+      return {process.Clone(thread, FromClone(a))};
+    case SYS_clone3:
+      return {Clone3(thread, a)};
     case SYS_fork: {
       CloneArguments arguments;
       arguments.exit_signal = SIGCHLD;
@@ -305,19 +396,23 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       arguments.exit_signal = SIGCHLD;
       return {process.Clone(thread, arguments)};
     }
-    case SYS_execve: return {Execve(thread, AT_FDCWD, a[0], a[1], a[2], 0)};
-    case SYS_execveat: return {Execve(thread, number32(0), a[1], a[2], a[3], number32(4))};
+    case SYS_execve:
+      return {Execve(thread, AT_FDCWD, a[0], a[1], a[2], 0)};
+    case SYS_execveat:
+      return {Execve(thread, number32(0), a[1], a[2], a[3], number32(4))};
     case SYS_exit:
       thread.RequestExit(number32(0));
       return {};
-    case SYS_exit_group: process.ExitGroup(thread, number32(0));
+    case SYS_exit_group:
+      process.ExitGroup(thread, number32(0));
     case SYS_set_tid_address:
       thread.clear_child_tid = a[0];
       return {syscall(SYS_gettid)};
     case SYS_set_robust_list:
       if (a[1] != 24) return {-EINVAL};
       thread.robust_list_head = a[0];
-      // The kernel walks the list when the whole process is killed; Process does when a thread ends.
+      // The kernel walks the list when the whole process is killed; Process does when a thread
+      // ends.
       return {thread.Interruptible(call.number, a)};
     case SYS_get_robust_list:
       if (a[0] == 0 || static_cast<long>(a[0]) == syscall(SYS_gettid)) {
@@ -325,39 +420,54 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
         return {WriteGuest(a[1], thread.robust_list_head) && WriteGuest(a[2], size) ? 0 : -EFAULT};
       }
       return {thread.Interruptible(call.number, a)};
-    case SYS_arch_prctl: return {ArchPrctl(thread, a)};
-    case SYS_prctl: return {Prctl(thread, a)};
-    case SYS_rseq: return {-ENOSYS};  // would name the monitor's code, not the program's
+    case SYS_arch_prctl:
+      return {ArchPrctl(thread, a)};
+    case SYS_prctl:
+      return {Prctl(thread, a)};
+    case SYS_rseq:
+      return {-ENOSYS};  // would name the monitor's code, not the program's
     case SYS_seccomp:
       if (a[0] == 1 || a[0] == 0) {  // SECCOMP_SET_MODE_FILTER, _STRICT
         process.NoteUnenforcedFilter();
         return {0};
       }
       return {thread.Interruptible(call.number, a)};
-    case SYS_modify_ldt: return {-ENOSYS};
+    case SYS_modify_ldt:  // an empty table, and as a kernel without the call
+      return {a[0] == 0 ? 0 : static_cast<long>(static_cast<std::uint32_t>(-ENOSYS))};
     case SYS_iopl:
-    case SYS_ioperm: return {-EPERM};
-    case SYS_restart_syscall: return {-EINTR};
+    case SYS_ioperm:
+      return {-ENOSYS};
+    case SYS_restart_syscall:
+      return {-EINTR};
 
     // --- descriptors and files
-    case SYS_close: return {Close(thread, a)};
-    case SYS_close_range: return {CloseRange(thread, a)};
+    case SYS_close:
+      return {Close(thread, a)};
+    case SYS_close_range:
+      return {CloseRange(thread, a)};
     case SYS_dup2:
-    case SYS_dup3: return {Dup(thread, call.number, a)};
-    case SYS_open: return {WithPath(thread, call.number, a, 0, true)};
+    case SYS_dup3:
+      return {Dup(thread, call.number, a)};
+    case SYS_open:
+      return {WithPath(thread, call.number, a, 0, true)};
     case SYS_openat:
-    case SYS_openat2: return {WithPath(thread, call.number, a, 1, true)};
+    case SYS_openat2:
+      return {WithPath(thread, call.number, a, 1, true)};
     case SYS_readlink:
     case SYS_stat:
-    case SYS_access: return {WithPath(thread, call.number, a, 0, false)};
+    case SYS_access:
+      return {WithPath(thread, call.number, a, 0, false)};
     case SYS_readlinkat:
     case SYS_newfstatat:
     case SYS_statx:
     case SYS_faccessat:
-    case SYS_faccessat2: return {WithPath(thread, call.number, a, 1, false)};
-    case SYS_getdents64: return {GetDents(thread, a)};
+    case SYS_faccessat2:
+      return {WithPath(thread, call.number, a, 1, false)};
+    case SYS_getdents64:
+      return {GetDents(thread, a)};
 
-    default: return {thread.Interruptible(call.number, a)};
+    default:
+      return {thread.Interruptible(call.number, a)};
   }
 }
 

@@ -1,5 +1,6 @@
-// The program's system calls. Most are passed on with the program's own pointers (guest virtual = host virtual);
-// those about memory, threads, signals, processes and the identity of the process are answered here.
+// The program's system calls. Most are passed on with the program's own pointers (guest virtual =
+// host virtual); those about memory, threads, signals, processes and the identity of the process
+// are answered here.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ template <typename Space>
 struct Address {
   std::uint64_t value = 0;
 
-  constexpr auto operator<=>(const Address&) const = default;
+  constexpr auto operator<=>(const Address&) const = default;  // NOLINT(modernize-use-nullptr)
   constexpr Address operator+(std::uint64_t bytes) const { return {value + bytes}; }
   constexpr Address operator-(std::uint64_t bytes) const { return {value - bytes}; }
   constexpr std::uint64_t operator-(Address other) const { return value - other.value; }

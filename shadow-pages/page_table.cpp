@@ -42,8 +42,8 @@ void PageTable::FreeTree(GuestPhysical page, int level) {
   pages_.FreePage(page);
 }
 
-// The entry for `address` in the table of `level`, nullptr when a table above is absent (and not created) or
-// a large page covers the address.
+// The entry for `address` in the table of `level`, nullptr when a table above is absent (and not
+// created) or a large page covers the address.
 std::uint64_t* PageTable::Walk(GuestVirtual address, int level, bool create) {
   std::uint64_t* table = pages_.Entries(root_);
   for (int at = kRootLevel; at > level; --at) {
@@ -97,7 +97,8 @@ void PageTable::Clear(GuestVirtual address, std::uint64_t length) {
     for (;; --level) {
       entry = &table[Index(at, level)];
       const std::uint64_t value = Load(*entry);
-      if ((value & PageEntry::kPresent) == 0 || level == 0 || (value & PageEntry::kLarge) != 0) break;
+      if ((value & PageEntry::kPresent) == 0 || level == 0 || (value & PageEntry::kLarge) != 0)
+        break;
       table = pages_.Entries({value & PageEntry::kAddress});
     }
     if (Load(*entry) != 0) Store(*entry, 0);
@@ -127,7 +128,8 @@ void PageTable::ForEach(
     std::uint64_t value = 0;
     for (;; --level) {
       value = Load(table[Index({at}, level)]);
-      if ((value & PageEntry::kPresent) == 0 || level == 0 || (value & PageEntry::kLarge) != 0) break;
+      if ((value & PageEntry::kPresent) == 0 || level == 0 || (value & PageEntry::kLarge) != 0)
+        break;
       table = pages_.Entries({value & PageEntry::kAddress});
     }
     const std::uint64_t start = AlignDown(at, LevelSize(level));

@@ -1,7 +1,7 @@
 // A four-level x86-64 page table (Intel SDM vol. 3, 4.5) in memory that somebody else provides.
 //
-// The table knows nothing of KVM. Whoever removes or weakens an entry must make the hypervisor drop its cached
-// translation afterwards; adding an entry that was absent needs nothing.
+// The table knows nothing of KVM. Whoever removes or weakens an entry must make the hypervisor drop
+// its cached translation afterwards; adding an entry that was absent needs nothing.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct PageEntry {
   static constexpr std::uint64_t kAddress = 0x000ffffffffff000ull;
 };
 
-// Entries are written with single 8-byte stores, so a vCPU that walks the table meanwhile sees old or new,
-// never a mix. Mutating calls must not overlap each other for one table.
+// Entries are written with single 8-byte stores, so a vCPU that walks the table meanwhile sees old
+// or new, never a mix. Mutating calls must not overlap each other for one table.
 class PageTable {
  public:
   explicit PageTable(PageTablePages& pages);
@@ -45,16 +45,16 @@ class PageTable {
 
   GuestPhysical root() const { return root_; }
 
-  // Maps [address, address + length) to consecutive physical pages; all multiples of 4 KiB. `flags` are
-  // PageEntry bits (kPresent is added). Existing entries are replaced.
+  // Maps [address, address + length) to consecutive physical pages; all multiples of 4 KiB. `flags`
+  // are PageEntry bits (kPresent is added). Existing entries are replaced.
   void Map(GuestVirtual address, GuestPhysical physical, std::uint64_t length, std::uint64_t flags);
 
-  // Maps one 2 MiB page; address and physical are multiples of 2 MiB. Returns false, and changes nothing, when
-  // smaller pages are already mapped there.
+  // Maps one 2 MiB page; address and physical are multiples of 2 MiB. Returns false, and changes
+  // nothing, when smaller pages are already mapped there.
   bool MapLarge(GuestVirtual address, GuestPhysical physical, std::uint64_t flags);
 
-  // Makes the range absent. A 2 MiB page that is only partly inside becomes absent as a whole: absent is
-  // always safe, the next access faults and maps anew.
+  // Makes the range absent. A 2 MiB page that is only partly inside becomes absent as a whole:
+  // absent is always safe, the next access faults and maps anew.
   void Clear(GuestVirtual address, std::uint64_t length);
 
   // The entry that translates `address`, 0 when absent. kLarge tells a 2 MiB entry.

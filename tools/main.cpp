@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -24,19 +25,21 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
   if (!executable) {
     error = executable.error();
   } else if (executable->native_only) {
-    error = {ENOEXEC,
-             fmt::format("cannot run '{}': only 64-bit x86 programs that may be read and are not set-user-id run "
-                         "under the monitor",
-                         executable->image_path)};
+    error = {ENOEXEC, fmt::format("cannot run '{}': only 64-bit x86 programs that may be read and "
+                                  "are not set-user-id run "
+                                  "under the monitor",
+                                  executable->image_path)};
   } else {
     std::vector<std::string> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      environment.emplace_back(*variable);
     try {
       // Never destroyed: its threads may outlive this one.
       auto* process = new Process(options);
       error = process->RunProgram(std::move(*executable), environment);
     } catch (const std::exception& failure) {
-      fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n", failure.what());
+      fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n",
+                 failure.what());
       return kMonitorFailure;
     }
   }
@@ -44,34 +47,59 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
   return error.error_number == ENOENT ? kNotFound : kNotExecutable;
 }
 
+int HandOn(char** argv) {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  std::string other(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+  other += "-replay";
+  execv(other.c_str(), argv);
+  fmt::print(stderr, "trapline: cannot run '{}', which `trapline {}` needs: {}\n", other, argv[1],
+             std::strerror(errno));
+  return kMonitorFailure;
+}
+
 }  // namespace
 }  // namespace trapline
 
 int main(int argc, char** argv) {
   using trapline::RunOptions;
-  // A program under the monitor called execve: `trapline --exec OPTIONS FILE ARG...`. No parsing that could
-  // misread a program's arguments.
+  // A program under the monitor called execve: `trapline --exec OPTIONS FILE ARG...`. No parsing
+  // that could misread a program's arguments.
   if (argc >= 4 && std::strcmp(argv[1], "--exec") == 0) {
-    return trapline::Run(RunOptions::Decode(argv[2]), argv[3], std::vector<std::string>(argv + 4, argv + argc));
+    return trapline::Run(RunOptions::Decode(argv[2]), argv[3],
+                         std::vector<std::string>(argv + 4, argv + argc));
   }
 
-  CLI::App app("Finds data races in unmodified multi-threaded programs, by running them under a small KVM monitor.");
+  // Logs and replay need no KVM; they live in an executable of their own next to this one.
+  if (argc >= 2 && (std::strcmp(argv[1], "log") == 0 || std::strcmp(argv[1], "replay") == 0)) {
+    return trapline::HandOn(argv);
+  }
+
+  CLI::App app(
+      "Finds data races in unmodified multi-threaded programs, by running them under a small KVM "
+      "monitor.");
   app.require_subcommand(1);
   app.set_version_flag("--version", "trapline " TRAPLINE_VERSION);
 
   bool json = false;
-  CLI::App* doctor = app.add_subcommand("doctor", "Say whether `trapline run` can work on this host, and what to do");
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Say whether `trapline run` can work on this host, and what to do");
   doctor->add_flag("--json", json, "Print the findings as JSON");
 
   RunOptions options;
   std::string track = "none", follow = "all";
   std::vector<std::string> command;
+  // For the help text only.
+  app.add_subcommand("log", "Inspect, check, cut, merge and convert trap logs");
+  app.add_subcommand("replay", "Replay a trap log through race detectors");
   CLI::App* run = app.add_subcommand("run", "Run a program under the monitor");
   run->add_option("--track", track, "What to track: none (detection is not built yet)")
       ->check(CLI::IsMember({"none"}))
       ->capture_default_str();
-  run->add_flag("--stats", options.stats, "Print what the monitor saw, per thread, when the program ends");
-  run->add_option("--follow", follow, "Programs it starts: all (each under a monitor of its own) or none (natively)")
+  run->add_flag("--stats", options.stats,
+                "Print what the monitor saw, per thread, when the program ends");
+  run->add_option("--follow", follow,
+                  "Programs it starts: all (each under a monitor of its own) or none (natively)")
       ->check(CLI::IsMember({"all", "none"}))
       ->capture_default_str();
   run->add_option("PROGRAM", command, "The program and its arguments, after --")->required();
@@ -89,7 +117,8 @@ int main(int argc, char** argv) {
   options.follow_children = follow == "all";
   if (command.empty()) command = run->remaining();
   if (command.empty()) {
-    fmt::print(stderr, "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
+    fmt::print(stderr,
+               "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
     return 125;
   }
   const std::string path = trapline::FindInPath(command[0]);

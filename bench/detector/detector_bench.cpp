@@ -27,7 +27,7 @@ void Replay(benchmark::State& state, const std::string& name,
   DetectorOptions options;
   options.sampling_rate = 0.03;  // PACER
   std::uint64_t races = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto detector = MakeDetector(name, options);
     detector->OnEvents(events, 0);
     detector->Finish();
@@ -44,7 +44,7 @@ void Steady(benchmark::State& state, const std::string& name,
   const std::vector<Event>& events = trace();
   const auto detector = MakeDetector(name);
   std::uint64_t index = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     detector->OnEvents(events, index);
     index += events.size();
   }

@@ -69,13 +69,13 @@ struct ElfImage {
     kFixed,  // ET_EXEC: the addresses are final
     kPie     // ET_DYN: a bias of the loader's choice is added to every address
   };
-  Kind kind;
+  Kind kind = Kind::kFixed;
   // Before the bias. May lie outside every segment (death by SIGSEGV at the first instruction).
-  uint64_t entry;
+  uint64_t entry = 0;
   // AT_PHDR before the bias: where the header table lies in memory; 0 if no segment contains it.
-  uint64_t program_headers_address;
-  uint16_t program_header_count;  // AT_PHNUM
-  uint16_t program_header_size;   // AT_PHENT: 56
+  uint64_t program_headers_address = 0;
+  uint16_t program_header_count = 0;  // AT_PHNUM
+  uint16_t program_header_size = 0;   // AT_PHENT: 56
   // In header order, possibly unsorted and overlapping: mapped in this order with MAP_FIXED, a
   // later one replaces an earlier one as under Linux. May be empty in a program (which dies by
   // SIGSEGV at its first instruction).
@@ -84,12 +84,12 @@ struct ElfImage {
   // the working directory: EACCES.
   std::optional<std::string> interpreter;
   // Page-rounded span of all segments: [low, high); both 0 without segments.
-  uint64_t low;
-  uint64_t high;
+  uint64_t low = 0;
+  uint64_t high = 0;
   // The largest p_align that is a power of two, at least a page; may be absurdly large.
-  uint64_t alignment;
+  uint64_t alignment = 0;
   // PT_GNU_STACK asks for it; without such a header the stack is not executable.
-  bool executable_stack;
+  bool executable_stack = false;
 
   uint64_t Span() const { return high - low; }
 };

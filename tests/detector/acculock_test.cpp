@@ -48,7 +48,8 @@ void ForAllInterleavings(const Program& program,
 }
 
 bool ReportsAOrB(std::string_view detector, const std::vector<Event>& trace) {
-  for (const Race& race : RunOn(detector, trace)->races()) {
+  const auto run = RunOn(detector, trace);
+  for (const Race& race : run->races()) {
     if ((race.first.ip == kA && race.second.ip == kB) ||
         (race.first.ip == kB && race.second.ip == kA)) {
       return true;

@@ -62,7 +62,7 @@ inline Event Atomic(EventKind kind, ThreadId t, std::uint64_t address, MemoryOrd
 
 // Runs a whole trace through a detector that reports all races.
 inline std::unique_ptr<Detector> RunOn(std::string_view name, const std::vector<Event>& trace,
-                                     DetectorOptions options = {}) {
+                                       DetectorOptions options = {}) {
   options.all_races = true;
   std::unique_ptr<Detector> detector = MakeDetector(name, options);
   detector->OnEvents(trace, 0);

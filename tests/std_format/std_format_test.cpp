@@ -104,7 +104,9 @@ TEST(StdReader, RefusesWithLineAndReason) {
       {" T0|begin|", "decimal number"},
   };
   for (const auto& c : kCases) {
-    const std::string error = ErrorOf(good + c.line + "\n" + good);
+    std::string text = good;
+    text.append(c.line).append("\n").append(good);
+    const std::string error = ErrorOf(text);
     EXPECT_EQ(error.find("line 2: "), 0U) << c.line << " gives " << error;
     EXPECT_NE(error.find(c.reason), std::string::npos) << c.line << " gives " << error;
   }

@@ -1,0 +1,71 @@
+// A recording as the workload's process sees it: the segment, the drain (a thread or a process),
+// and what to do when the drain cannot keep up.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "replay/log_drain.h"
+#include "replay/log_segment.h"
+#include "replay/status.h"
+
+namespace trapline {
+
+// Back-pressure: all of the segment's memory waits for the drain.
+enum class WhenFull {
+  kWait,  // the thread waits, as long as a drain is alive; without one it drops
+  kDrop,  // the event is dropped and counted, and the log says from where on it is incomplete
+};
+
+struct RecorderOptions {
+  SegmentOptions segment;
+  WhenFull when_full = WhenFull::kWait;
+  // How long the drain may show no sign of life before it is taken for dead.
+  std::chrono::milliseconds drain_timeout{2000};
+  // Empty: the drain is a thread. Else the program to start with the segment's name and the log's
+  // path as further arguments, e.g. {"/usr/bin/trapline", "log", "drain"}.
+  std::vector<std::string> drain_command;
+};
+
+// Start and Stop are called by one thread; MakeRoom by any, each with its own ThreadLog.
+class LogRecorder {
+ public:
+  LogRecorder() = default;
+  LogRecorder(const LogRecorder&) = delete;
+  LogRecorder& operator=(const LogRecorder&) = delete;
+  ~LogRecorder();
+
+  Status Start(const std::string& path, const LogMetadata& metadata,
+               const RecorderOptions& options);
+
+  // ThreadLog::Reserve, with waiting as the options say. False: the event must be dropped, and has
+  // been counted as lost.
+  bool MakeRoom(ThreadLog& log, std::uint32_t bytes = kMaxEventRecordBytes) {
+    return log.Reserve(bytes) || WaitForRoom(log, bytes);
+  }
+
+  // Ends the recording: every ThreadLog must be finished. Waits for the drain and says how it went.
+  Status Stop();
+
+  const LogSegment& segment() const { return segment_; }
+  std::uint64_t lost_events() const { return segment_.header().lost_events.load(); }
+
+ private:
+  bool WaitForRoom(ThreadLog& log, std::uint32_t bytes);
+  Status WaitForProcess() const;
+
+  RecorderOptions options_;
+  std::string path_;
+  LogSegment segment_;
+  std::thread drain_thread_;
+  std::atomic<bool> stop_{false};
+  Status drain_status_;
+  int drain_pid_ = -1;
+  bool started_ = false;
+};
+
+}  // namespace trapline

@@ -1,0 +1,308 @@
+#include "replay/replayer.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "replay/log_reader.h"
+#include "replay/log_segment.h"
+#include "replay/sharded_detector.h"
+
+namespace trapline {
+namespace {
+
+// Enough to make calls and measurements cheap, and little enough to stay in the second-level cache.
+constexpr std::size_t kBatch = 2048;
+constexpr std::size_t kLongBatch = 16384;  // where a batch costs barriers or measurements
+constexpr std::uint64_t kMaxAccessBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kProgressEvents = 1 << 20;
+
+std::uint64_t HeapBytes() {
+  const struct mallinfo2 information = mallinfo2();
+  return information.uordblks + information.hblkhd;
+}
+
+// One detector of the replay, split or not.
+class Lane {
+ public:
+  Lane(std::string name, std::vector<std::unique_ptr<Detector>> detectors, std::uint64_t heap,
+       bool shares_heap)
+      : name_(std::move(name)), heap_(heap), shares_heap_(shares_heap) {
+    if (detectors.size() == 1) {
+      whole_ = std::move(detectors.front());
+    } else {
+      split_ = std::make_unique<ShardedDetector>(std::move(detectors));
+    }
+  }
+
+  // `crossing`: positions in `events` of the accesses that cross a multiple of ShardMap::kGranule.
+  void OnEvents(std::span<const Event> events, std::uint64_t first_index,
+                const std::vector<std::size_t>& crossing) {
+    Measured([&] {
+      if (split_ != nullptr) return split_->OnEvents(events, first_index);
+      std::size_t done = 0;
+      for (const std::size_t at : crossing) {
+        whole_->OnEvents(events.subspan(done, at - done), first_index + done);
+        OnPieces(events[at], first_index + at);
+        done = at + 1;
+      }
+      whole_->OnEvents(events.subspan(done), first_index + done);
+    });
+  }
+
+  void Finish() {
+    Measured([&] {
+      if (whole_ != nullptr) return whole_->Finish();
+      split_->Finish();
+    });
+    if (!shares_heap_) memory_bytes_ = static_cast<std::int64_t>(HeapBytes() - heap_);
+  }
+
+  bool ambiguous() const { return split_ != nullptr && split_->ambiguous(); }
+
+  DetectorResult Result() const {
+    DetectorResult result;
+    result.name = name_;
+    result.cpu_ns = cpu_ns_ + (split_ == nullptr ? 0 : split_->cpu_ns());
+    result.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(memory_bytes_, 0));
+    const auto add = [&result](const Detector& detector) {
+      result.races.insert(result.races.end(), detector.races().begin(), detector.races().end());
+      result.race_count += detector.race_count();
+      AddStatistics(detector.statistics(), &result.statistics);
+    };
+    if (whole_ != nullptr) {
+      add(*whole_);
+    } else {
+      result.shards = static_cast<unsigned>(split_->detectors().size());
+      for (const auto& detector : split_->detectors()) add(*detector);
+    }
+    return result;
+  }
+
+ private:
+  void OnPieces(Event event, std::uint64_t index) {
+    std::uint64_t left = event.size;
+    while (left > 0) {
+      event.size = std::min(left, ShardMap::kGranule - event.address % ShardMap::kGranule);
+      whole_->OnEvent(event, index);
+      left -= event.size;
+      event.address += event.size;
+    }
+  }
+
+  template <class Work>
+  void Measured(Work&& work) {
+    // Asking malloc takes time in proportion to its free lists.
+    const std::uint64_t heap = shares_heap_ ? HeapBytes() : 0;
+    const std::uint64_t cpu = ThreadCpuNs();
+    work();
+    cpu_ns_ += ThreadCpuNs() - cpu;
+    if (shares_heap_) memory_bytes_ += static_cast<std::int64_t>(HeapBytes() - heap);
+  }
+
+  // Shards have the same statistics in the same order. Each counts the synchronisation it saw.
+  static void AddStatistics(const std::vector<Statistic>& from, std::vector<Statistic>* to) {
+    if (to->empty()) {
+      *to = from;
+      return;
+    }
+    for (std::size_t i = 0; i < std::min(to->size(), from.size()); ++i) {
+      (*to)[i].value += from[i].value;
+      (*to)[i].whole += from[i].whole;
+    }
+  }
+
+  std::string name_;
+  std::uint64_t heap_;  // in use before the detector was made
+  bool shares_heap_;    // with other detectors
+  std::unique_ptr<Detector> whole_;
+  std::unique_ptr<ShardedDetector> split_;
+  std::uint64_t cpu_ns_ = 0;
+  std::int64_t memory_bytes_ = 0;
+};
+
+Status MakeLane(const std::string& name, const ReplayOptions& options,
+                std::vector<std::unique_ptr<Lane>>* lanes) {
+  const std::string full = options.filter.empty() ? name : options.filter + "+" + name;
+  const unsigned shards = Shardable(full) ? std::clamp(options.shards, 1U, 256U) : 1;
+  const std::uint64_t heap = HeapBytes();
+  std::vector<std::unique_ptr<Detector>> detectors;
+  for (unsigned i = 0; i < shards; ++i) {
+    detectors.push_back(MakeDetector(full, options.detector_options));
+    if (detectors.back() == nullptr) {
+      std::string names;
+      for (const DetectorInfo& info : Detectors()) {
+        names += (names.empty() ? "" : ", ") + std::string(info.name);
+      }
+      return Status::Error(fmt::format("there is no detector {}; choose from {}", full, names));
+    }
+  }
+  lanes->push_back(
+      std::make_unique<Lane>(full, std::move(detectors), heap, options.detectors.size() > 1));
+  return {};
+}
+
+// Detectors and shards see long accesses in pieces. What a report shows is the whole access, so
+// that it does not depend on how memory was split: those accesses are looked up in the log again.
+class WholeAccesses {
+ public:
+  explicit WholeAccesses(bool all) : all_(all) {}
+
+  void Want(const Access& access) {
+    const bool maybe_piece = access.address % ShardMap::kGranule == 0 ||
+                             (access.address + access.size) % ShardMap::kGranule == 0;
+    if (all_ || maybe_piece) wanted_.insert(access.index);
+  }
+
+  Status Find(const LogIndex& index, Sequence last) {
+    if (wanted_.empty()) return {};
+    LogReader reader(index, 0, last);
+    std::vector<Event> events(kBatch);
+    auto next = wanted_.begin();
+    while (next != wanted_.end()) {
+      const std::uint64_t first = reader.position();
+      const std::size_t count = reader.Read(events.data(), nullptr, events.size());
+      if (count == 0) return reader.status();
+      for (; next != wanted_.end() && *next < first + count; ++next) {
+        const Event& event = events[*next - first];
+        found_[*next] = {event.address, event.size};
+      }
+    }
+    return {};
+  }
+
+  void Restore(Access* access) const {
+    if (const auto at = found_.find(access->index); at != found_.end()) {
+      std::tie(access->address, access->size) = at->second;
+    }
+  }
+
+ private:
+  bool all_;
+  std::set<std::uint64_t> wanted_;
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> found_;
+};
+
+// Brings the races of all shards into the order of an unsplit detector, with one race for each pair
+// of places.
+void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races) {
+  std::stable_sort(races->begin(), races->end(), [](const Race& a, const Race& b) {
+    return std::tuple(a.second.index, a.address, a.first.index) <
+           std::tuple(b.second.index, b.address, b.first.index);
+  });
+  std::vector<Race> united;
+  std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> known;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> same_accesses;
+  for (Race& race : *races) {
+    // The same two accesses in another piece.
+    if (!same_accesses.emplace(race.first.index, race.second.index).second) continue;
+    const auto [low, high] = std::minmax(race.first.ip, race.second.ip);
+    if (!all_races && !known.emplace(low, high, high == 0 ? race.address : 0).second) continue;
+    whole.Restore(&race.first);
+    whole.Restore(&race.second);
+    const std::uint64_t begin = std::max(race.first.address, race.second.address);
+    const std::uint64_t end =
+        std::min(race.first.address + race.first.size, race.second.address + race.second.size);
+    // Moved history: the earlier access was made at another address.
+    if (begin < end) {
+      race.address = begin;
+      race.size = end - begin;
+    } else {
+      race.address = race.second.address;
+      race.size = race.second.size;
+    }
+    united.push_back(race);
+  }
+  *races = std::move(united);
+}
+
+}  // namespace
+
+bool Shardable(const std::string& detector) {
+  // Left out: samplers and filters, which decide by all accesses, and what works on windows.
+  static constexpr std::array kNames = {"empty",  "basicvc",   "djit+", "fasttrack", "eraser",
+                                        "hybrid", "multirace", "lard",  "acculock"};
+  return std::find(kNames.begin(), kNames.end(), detector) != kNames.end();
+}
+
+Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult* result) {
+  *result = {};
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (const std::string& name : options.detectors) {
+    if (Status status = MakeLane(name, options, &lanes); !status.ok()) return status;
+  }
+  const std::uint64_t started = MonotonicNs();
+  const Sequence last = std::min(options.last, index.complete_up_to());
+  LogReader reader(index, 0, last);
+  std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
+  std::array<std::uint64_t, kEventKinds> kinds{};
+  std::vector<std::size_t> crossing;
+  std::uint64_t progress_at = 0;
+  for (;;) {
+    const std::uint64_t first = reader.position();
+    const std::uint64_t before = ThreadCpuNs();
+    const std::size_t count = reader.Read(events.data(), nullptr, events.size());
+    result->read_ns += ThreadCpuNs() - before;
+    if (count == 0) break;
+    const std::span<const Event> batch(events.data(), count);
+    crossing.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Event& event = batch[i];
+      ++kinds[static_cast<std::size_t>(event.kind)];
+      if (!IsPlainAccess(event.kind) ||
+          event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
+        continue;
+      }
+      if (event.size > kMaxAccessBytes) {
+        return Status::Error(
+            fmt::format("{}: event {} is an access of {} bytes, more than any "
+                        "program can make; the log cannot be right",
+                        index.path(), first + i, event.size));
+      }
+      crossing.push_back(i);
+    }
+    for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
+    if (std::any_of(lanes.begin(), lanes.end(),
+                    [](const auto& lane) { return lane->ambiguous(); })) {
+      ReplayOptions unsplit = options;
+      unsplit.shards = 1;
+      return Replay(index, unsplit, result);
+    }
+    if (options.progress && first >= progress_at) {
+      options.progress(first);
+      progress_at = first + kProgressEvents;
+    }
+  }
+  if (!reader.status().ok()) return reader.status();
+  result->events = reader.position();
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != 0) result->kinds[static_cast<EventKind>(i)] = kinds[i];
+  }
+  for (const auto& lane : lanes) {
+    lane->Finish();
+    result->detectors.push_back(lane->Result());
+  }
+  WholeAccesses whole(result->kinds.contains(EventKind::kCopyHistory) ||
+                      result->kinds.contains(EventKind::kUntrack));
+  for (const DetectorResult& detector : result->detectors) {
+    for (const Race& race : detector.races) {
+      whole.Want(race.first);
+      whole.Want(race.second);
+    }
+  }
+  if (Status status = whole.Find(index, last); !status.ok()) return status;
+  for (DetectorResult& detector : result->detectors) {
+    Unite(whole, options.detector_options.all_races, &detector.races);
+  }
+  result->stacks = reader.stacks();
+  result->wall_ns = MonotonicNs() - started;
+  return {};
+}
+
+}  // namespace trapline

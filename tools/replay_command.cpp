@@ -1,0 +1,137 @@
+#include "tools/replay_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/log_index.h"
+#include "replay/replay_report.h"
+#include "replay/replayer.h"
+#include "replay/symbolizer.h"
+
+namespace trapline {
+namespace {
+
+struct Arguments {
+  std::string log;
+  std::vector<std::string> detectors = {"fasttrack"};
+  std::string filter;
+  std::string truth;
+  std::string json;
+  bool compare = false;
+  bool no_symbols = false;
+  bool partial = false;
+  bool quiet = false;
+  unsigned shards = 1;
+  DetectorOptions options;
+};
+
+int Fail(const std::string& message) {
+  fmt::print(stderr, "trapline replay: {}\n", message);
+  return 1;
+}
+
+void ShowProgress(std::uint64_t done, std::uint64_t all) {
+  constexpr unsigned kWidth = 40;
+  const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
+  const auto filled = std::min(kWidth, static_cast<unsigned>(share * kWidth));
+  fmt::print(stderr, "\r[{:<{}}] {:3.0f}% of {} events", std::string(filled, '#'), kWidth,
+             100 * share, all);
+}
+
+int Run(const Arguments& arguments) {
+  LogIndex index;
+  if (Status status = index.Open(arguments.log); !status.ok()) return Fail(status.message());
+  if (!index.missing().empty()) {
+    if (index.damaged() && !arguments.partial) {
+      return Fail(fmt::format("{} is damaged: {}; --partial replays what comes before",
+                              arguments.log, index.missing()));
+    }
+    fmt::print(stderr, "trapline replay: {} is not complete: {}\n", arguments.log, index.missing());
+  }
+  if (!index.metadata().parts.empty()) {
+    fmt::print(
+        stderr,
+        "trapline replay: {} is a piece of a recording; what happened outside it is unknown\n",
+        arguments.log);
+  }
+  ReplayOptions options;
+  options.detectors = arguments.detectors;
+  options.filter = arguments.filter;
+  options.shards = arguments.shards;
+  options.detector_options = arguments.options;
+  std::string truth;
+  if (arguments.compare) {
+    truth = arguments.truth.empty() ? arguments.detectors.front() : arguments.truth;
+    if (std::find(options.detectors.begin(), options.detectors.end(), truth) ==
+        options.detectors.end()) {
+      options.detectors.insert(options.detectors.begin(), truth);
+    }
+    if (!arguments.filter.empty()) truth = arguments.filter + "+" + truth;
+  }
+  const bool progress = isatty(STDERR_FILENO) != 0 && !arguments.quiet;
+  if (progress) {
+    options.progress = [&index](std::uint64_t done) { ShowProgress(done, index.events()); };
+  }
+  ReplayResult result;
+  const Status status = Replay(index, options, &result);
+  if (progress) fmt::print(stderr, "\r{:<70}\r", "");
+  if (!status.ok()) return Fail(status.message());
+  Symbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
+  fmt::print("{}", RaceReport(index, result, symbolizer));
+  if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));
+  if (!arguments.json.empty()) {
+    std::ofstream file(arguments.json);
+    file << JsonReport(index, result, truth, symbolizer)
+                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+         << '\n';
+    file.close();
+    if (!file) {
+      return Fail(
+          fmt::format("cannot write {}; is there room, and may you write there?", arguments.json));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddReplayCommand(CLI::App& app, int& exit_status) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("replay", "Run race detectors over a trap log");
+  command->add_option("LOG", arguments->log, "the trap log")->required();
+  command->add_option("--detector,-d", arguments->detectors, "detectors, separated by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--filter", arguments->filter,
+                      "filter in front of every detector: tree, tree-spans or tree-exact");
+  command->add_flag("--compare", arguments->compare, "compare the detectors in a table");
+  command->add_option("--truth", arguments->truth,
+                      "detector that the others are compared with (default: the first)");
+  command
+      ->add_option("--shards", arguments->shards,
+                   "split memory over this many threads; the report stays the same")
+      ->check(CLI::Range(1, 256));
+  command->add_option("--json", arguments->json, "also write the report as JSON to this file");
+  command
+      ->add_option("--sampling-rate", arguments->options.sampling_rate,
+                   "share of time that sampling detectors look at")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--seed", arguments->options.seed, "seed of sampling detectors");
+  command->add_flag("--all-races", arguments->options.all_races,
+                    "report every race, not one for each pair of places");
+  command->add_flag("--no-symbols", arguments->no_symbols,
+                    "name places by module and offset only: the same text on every machine");
+  command->add_flag("--partial", arguments->partial, "replay a damaged log up to the damage");
+  command->add_flag("--quiet,-q", arguments->quiet, "no progress bar");
+  command->callback([arguments, &exit_status] { exit_status = Run(*arguments); });
+}
+
+}  // namespace trapline
