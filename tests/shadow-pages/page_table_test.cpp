@@ -351,14 +351,14 @@ TEST_P(PageTableRandom, AgreesWithTheModel) {
   std::mt19937_64 random(GetParam());
   // A few neighbourhoods, so that operations meet each other: each spans several 2 MiB blocks and
   // all but the first straddle a border between upper-level tables or an end of the address space.
-  const std::uint64_t span = 6 * kLargePageSize;
+  const std::uint64_t span = 4 * kLargePageSize;
   const std::vector<std::uint64_t> bases = {0, (1ull << 30) - span / 2, (1ull << 39) - span / 2,
                                             kLowerEnd - span, kUpper};
   const auto pick = [&](std::uint64_t limit) { return random() % limit; };
   const std::uint64_t flag_sets[] = {kData, kCode, PageEntry::kUser | PageEntry::kWritable,
                                      PageEntry::kWritable | PageEntry::kNoExecute};
   Twin twin;
-  for (int step = 0; step < 250; ++step) {
+  for (int step = 0; step < 120; ++step) {
     const std::uint64_t base = bases[pick(bases.size())];
     // Mostly a few pages, sometimes hundreds.
     const std::uint64_t most = pick(4) == 0 ? span / kPageSize : 16;
@@ -377,10 +377,10 @@ TEST_P(PageTableRandom, AgreesWithTheModel) {
       case 2:
       case 3:
       case 4:
-        twin.MapLarge(base + pick(6) * kLargePageSize, AlignDown(physical, kLargePageSize), flags);
+        twin.MapLarge(base + pick(4) * kLargePageSize, AlignDown(physical, kLargePageSize), flags);
         break;
       case 5:
-        twin.Clear(base + pick(6) * kLargePageSize, kLargePageSize);
+        twin.Clear(base + pick(4) * kLargePageSize, kLargePageSize);
         break;
       default:
         twin.Clear(address, length);
