@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,10 +84,11 @@ bool CpuHasVirtualization() {
 std::string AdviceForAccess(const std::string& device) {
   struct stat status {};
   if (stat(device.c_str(), &status) == 0 && status.st_gid != 0 && (status.st_mode & 0060) == 0060) {
-    const group* owner = getgrgid(status.st_gid);
-    const std::string name = owner != nullptr ? owner->gr_name : std::to_string(status.st_gid);
     return fmt::format(
-        "join group {0} (`sudo usermod -aG {0} $USER`, then log in again), or run as root", name);
+        "join its group, number {} (`ls -l {}` names it; `sudo usermod -aG GROUP $USER`, then log "
+        "in "
+        "again), or run as root",
+        status.st_gid, device);
   }
   return fmt::format(
       "run as root, or have root open the device to you (`sudo chmod 666 {}`, or an udev rule)",
