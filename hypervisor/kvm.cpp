@@ -95,6 +95,19 @@ FileDescriptor OpenOutOfTheWay(const std::function<int()>& open) {
   return FileDescriptor(moved);
 }
 
+DescriptorRoom::DescriptorRoom() {
+  getrlimit(RLIMIT_NOFILE, &before_);
+  constexpr rlim_t kRoom = 64;
+  rlimit raised = before_;
+  raised.rlim_cur = before_.rlim_cur + kRoom;
+  raised.rlim_max = std::max(raised.rlim_max, raised.rlim_cur);
+  if (before_.rlim_cur == RLIM_INFINITY || setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  raised.rlim_cur = raised.rlim_max = before_.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+void DescriptorRoom::Restore() const { setrlimit(RLIMIT_NOFILE, &before_); }
+
 bool IsMonitorDescriptor(int fd) {
   const std::lock_guard lock(descriptor_mutex);
   return Descriptors().contains(fd);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <linux/kvm.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,19 @@ class KvmError : public std::system_error {
 // high as possible. Works when the program has used up its limit. Invalid, and errno set, on
 // failure.
 FileDescriptor OpenOutOfTheWay(const std::function<int()>& open);
+
+// Raises the soft descriptor limit a little for as long as it lives, or until Restore().
+class DescriptorRoom {
+ public:
+  DescriptorRoom();
+  ~DescriptorRoom() { Restore(); }
+  DescriptorRoom(const DescriptorRoom&) = delete;
+  DescriptorRoom& operator=(const DescriptorRoom&) = delete;
+  void Restore() const;
+
+ private:
+  rlimit before_{};
+};
 
 // True for descriptors OpenOutOfTheWay handed out and that are still open; the program must not
 // close them.

@@ -128,7 +128,8 @@ Process::Process(const RunOptions& options)
   if (inherited >= 0) close(inherited);
 }
 
-LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment) {
+LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment,
+                              const DescriptorRoom& room) {
   // Nothing of the program's may fail for want of room the monitor took.
   const auto program =
       LoadProgram(address_space_, executable, environment, machine_.host().guest_tsc_is_host_tsc);
@@ -150,6 +151,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   thread.StartDetached(registers);
   thread.set_mask(mask);
   InitializeVectorState(carrier.vector_state(), machine_.vector_state_size());
+  room.Restore();
   RunThread(thread);
   // The initial thread ended by exit(2) alone; when it was not the last one, the process lives on
   // without it, and this host thread must end in the same way.

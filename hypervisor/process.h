@@ -48,7 +48,8 @@ class Process {
 
   // Loads the program and runs it on the calling thread, which must be the process's only one. Does
   // not return when the program ends; returns an error when it cannot be loaded.
-  LoadError RunProgram(Executable executable, const std::vector<std::string>& environment);
+  LoadError RunProgram(Executable executable, const std::vector<std::string>& environment,
+                       const DescriptorRoom& room);
 
   Machine& machine() { return machine_; }
   AddressSpace& address_space() { return address_space_; }

@@ -32,9 +32,12 @@ LoadError Failure(const std::string& path, int error, const std::string& why) {
   return {error, fmt::format("cannot run '{}': {}", path, why), false};
 }
 
+// What the kernel hands to its 32-bit loader: it goes by the machine, not by the class.
 bool IsElf32(const char* start, std::size_t size) {
-  return size > EI_CLASS && std::memcmp(start, ELFMAG, SELFMAG) == 0 &&
-         start[EI_CLASS] == ELFCLASS32;
+  Elf32_Ehdr header;
+  if (size < sizeof header) return false;
+  std::memcpy(&header, start, sizeof header);
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_machine == EM_386;
 }
 
 void* Pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -250,8 +253,10 @@ Expected<Executable, LoadError> OpenExecutable(const std::string& path,
     if (const int error = CheckExecutable(handle.get()); error != 0) {
       struct stat status {};
       const bool directory = fstat(handle.get(), &status) == 0 && S_ISDIR(status.st_mode);
-      return Unexpected{Failure(result.image_path, error,
-                                directory ? "it is a directory" : std::strerror(error))};
+      const std::string why = directory ? "it is a directory" : std::strerror(error);
+      if (depth == 0) return Unexpected{Failure(path, error, why)};
+      return Unexpected{
+          Failure(path, error, fmt::format("its interpreter '{}': {}", result.image_path, why))};
     }
     result.file = FileDescriptor(open(result.image_path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!result.file.valid()) {

@@ -141,14 +141,14 @@ void CheckMachine(Findings& findings) {
   Carrier& carrier = machine->Acquire();
   const std::uint64_t exit_ns = machine->MeasureExit(carrier);
   const bool slow = exit_ns > 10000;
-  findings.Add("exit", fmt::format("{} ns for an exit and back", exit_ns), exit_ns,
+  findings.Add("exit_ns", fmt::format("{} ns for an exit and back", exit_ns), exit_ns,
                slow ? Verdict::kNote : Verdict::kGood,
                slow ? "each system call and each first touch of a page costs this much: programs "
                       "that make many are slower here"
                     : "");
   const std::uint64_t fault_ns = machine->MeasureFault(carrier);
   findings.Add(
-      "fault",
+      "fault_ns",
       fmt::format("{} ns for a page fault taken and returned from inside the guest", fault_ns),
       fault_ns);
   findings.Add("time",

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -20,6 +21,8 @@ namespace {
 constexpr int kNotFound = 127, kNotExecutable = 126, kMonitorFailure = 125;
 
 int Run(const RunOptions& options, const std::string& path, std::vector<std::string> arguments) {
+  // Until the program runs, its own descriptor limit must not stop the monitor.
+  const DescriptorRoom room;
   auto executable = OpenExecutable(path, std::move(arguments));
   LoadError error;
   if (!executable) {
@@ -36,7 +39,7 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
     try {
       // Never destroyed: its threads may outlive this one.
       auto* process = new Process(options);
-      error = process->RunProgram(std::move(*executable), environment);
+      error = process->RunProgram(std::move(*executable), environment, room);
     } catch (const std::exception& failure) {
       fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n",
                  failure.what());
@@ -102,20 +105,21 @@ int main(int argc, char** argv) {
                   "Programs it starts: all (each under a monitor of its own) or none (natively)")
       ->check(CLI::IsMember({"all", "none"}))
       ->capture_default_str();
-  run->add_option("PROGRAM", command, "The program and its arguments, after --")->required();
-  run->positionals_at_end();
-  run->prefix_command();
+  run->add_option("PROGRAM", command, "The program and its arguments, after --");
 
+  // What follows the first `--` is the program's alone.
+  char** const separator = std::find_if(
+      argv + 1, argv + argc, [](const char* text) { return std::strcmp(text, "--") == 0; });
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& error) {
     const int status = app.exit(error);
-    return status == 0 ? 0 : 125;
+    return status == 0 ? 0 : trapline::kMonitorFailure;
   }
+  if (separator != argv + argc) command.insert(command.end(), separator + 1, argv + argc);
   if (doctor->parsed()) return trapline::Doctor(json);
 
   options.follow_children = follow == "all";
-  if (command.empty()) command = run->remaining();
   if (command.empty()) {
     fmt::print(stderr,
                "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
