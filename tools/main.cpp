@@ -47,6 +47,8 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
     }
   }
   fmt::print(stderr, "trapline: {}\n", error.message);
+  // Not the program's fault.
+  if (error.error_number == EMFILE || error.error_number == ENFILE) return kMonitorFailure;
   return error.error_number == ENOENT ? kNotFound : kNotExecutable;
 }
 
