@@ -230,7 +230,7 @@ std::string FindInPath(const std::string& name) {
       (path != nullptr ? std::string(path) : "/usr/local/bin:/usr/bin:/bin") + ":");
   std::string unusable;
   for (std::string directory; std::getline(directories, directory, ':');) {
-    const std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
+    std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
     struct stat status {};
     if (stat(candidate.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
