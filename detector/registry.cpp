@@ -68,6 +68,7 @@ constexpr std::array<Filter, 3> kFilters{{{"tree+", TreeMode::kThesis},
 std::span<const DetectorInfo> Detectors() {
   static const std::vector<DetectorInfo> all = [] {
     std::vector<DetectorInfo> infos;
+    infos.reserve(kPlain.size() + LardVariants().size());
     for (const Entry& entry : kPlain) infos.push_back(entry.info);
     for (const LardVariant& variant : LardVariants()) {
       infos.push_back({variant.name, variant.description});
