@@ -42,11 +42,12 @@ __thread struct Allocation current_allocation;
 
 static inline void ReportAllocated(const void* block, size_t size, uint64_t ip) {
   if (!CAN_REPORT) return;
-  if (current_allocation.ip) ip = current_allocation.ip;
-  current_allocation.ip = 0;
-  if (!block) return;
+  if (!block) {
+    current_allocation.ip = 0; /* operator new may throw, and not come to its end */
+    return;
+  }
   current_allocation.reported = block;
-  Event(TRAPLINE_ALLOCATE, block, size, ip);
+  Event(TRAPLINE_ALLOCATE, block, size, current_allocation.ip ? current_allocation.ip : ip);
 }
 
 /* What libc's malloc_usable_size would do with a pointer that is no block is undefined, free says

@@ -22,8 +22,10 @@ struct Function {
 
 #define ENTRY(name) {#name, NULL, offsetof(struct RealFunctions, name)},
 #define ENTRY_VERSION(name, version) {#name, version, offsetof(struct RealFunctions, name)},
-static const struct Function kLibc[] = {ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(
-    ENTRY, ENTRY_VERSION) SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kLibc[] = {
+    ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(ENTRY, ENTRY_VERSION)
+        SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
+            STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
 #undef ENTRY_VERSION

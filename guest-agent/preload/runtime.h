@@ -76,6 +76,10 @@ struct Site {
   uint64_t stack;
 };
 
+/* The site of a wrapper's caller; without agent while accesses do not count. */
+#define SITE \
+  { TrackingAgent(), CALLER, CALLER_STACK }
+
 static inline void Reads(struct Site site, const volatile void* address, size_t size) {
   if (size != 0) site.agent->access(TRAPLINE_READ, (uint64_t)address, size, site.ip, site.stack);
 }
