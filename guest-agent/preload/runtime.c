@@ -126,16 +126,24 @@ void Initialise(void) {
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
   FindAllocator();
-  /* What was not found is no error of the program's: take the message back. */
-  dlerror();
-  dlerror();
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();
   errno = saved_errno;
   runtime.state = kRuntimeReady;
 }
 
-__attribute__((constructor)) static void InitialiseAtStart(void) { Initialise(); }
+/* What was not found is no error of the program's: takes the message back. The second call frees
+ * it. */
+static void ForgetErrors(void) {
+  dlerror();
+  dlerror();
+}
+
+/* Initialise itself may run too early for messages: they are translated. */
+__attribute__((constructor)) static void InitialiseAtStart(void) {
+  Initialise();
+  ForgetErrors();
+}
 
 void trapline_preload_set_interface(const struct trapline_agent_interface* agent) {
   Initialise();
@@ -164,8 +172,7 @@ void* FindLate(const char* name, const char* version, uint64_t caller) {
     found = FindIn(info.dli_fname, name, version);
   for (size_t i = 0; !found && i < COUNT(kRuntimeLibraries); ++i)
     found = FindIn(kRuntimeLibraries[i], name, version);
-  dlerror();
-  dlerror();
+  ForgetErrors();
   errno = saved_errno;
   return found;
 }
