@@ -56,6 +56,7 @@ gcc -O2 p.c -o p && ./p; echo $?
 COMMANDS = {
     "early": program("early"),
     "plugin": program("plugin_host", plugin("plugin"), plugin("plugin")),
+    "openmp_plugin": program("plugin_host", plugin("openmp_plugin"), plugin("plugin"), plugin("openmp_plugin")),
     "own_malloc": program("own_malloc"),
     "own_new": program("own_new"),
     "new_handler": program("new_handler"),
