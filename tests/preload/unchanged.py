@@ -58,6 +58,7 @@ COMMANDS = {
     "plugin": program("plugin_host", plugin("plugin"), plugin("plugin")),
     "openmp_plugin": program("plugin_host", plugin("openmp_plugin"), plugin("plugin"), plugin("openmp_plugin")),
     "own_malloc": program("own_malloc"),
+    "own_c11": program("own_c11"),
     "own_new": program("own_new"),
     "new_handler": program("new_handler"),
     "free_twice": program("corrupt", "twice"),
