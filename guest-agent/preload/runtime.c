@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -68,6 +69,12 @@ static int SameLibrary(const void* first, const void* second) {
          of_first.dli_fbase == of_second.dli_fbase;
 }
 
+/* Sanitizers' libraries define most of what is asked for here, but not this one. */
+static int IsLibc(const void* address) {
+  const char* (*of_libc)(void) = gnu_get_libc_version;
+  return SameLibrary(address, *(void**)&of_libc);
+}
+
 /* Widens *argument, a pair of begin and end that starts as some address twice, to the whole library
  * around it. */
 static int FindExtent(struct dl_phdr_info* library, size_t size, void* argument) {
@@ -104,7 +111,7 @@ static int NameContains(const char* path, const char* part) {
  * that happens to define malloc among other things. */
 static void FindAllocator(void) {
   void* allocate = *(void**)&real.malloc;
-  runtime.allocator_is_libc = SameLibrary(allocate, *(void**)&real.sem_post);
+  runtime.allocator_is_libc = IsLibc(allocate);
   Dl_info info;
   if (runtime.allocator_is_libc || !dladdr(allocate, &info) || !info.dli_fname ||
       !NameContains(info.dli_fname, "malloc"))
@@ -134,8 +141,7 @@ void Initialise(void) {
   FindGroup(kAnnotations, COUNT(kAnnotations));
   FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
-  runtime.c11_is_libc = SameLibrary(*(void**)&real.thrd_create, *(void**)&real.sem_post) &&
-                        SameLibrary(*(void**)&real.mtx_lock, *(void**)&real.sem_post);
+  runtime.c11_is_libc = IsLibc(*(void**)&real.thrd_create) && IsLibc(*(void**)&real.mtx_lock);
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();
   errno = saved_errno;
