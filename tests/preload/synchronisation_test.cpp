@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <ctime>
 #include <future>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <stdexcept>
 #include <thread>
 
+#include "tests/preload/order.h"
 #include "tests/preload/recorder.h"
 
 namespace trapline::preload {
@@ -478,6 +480,40 @@ TEST(Threads, JoinBeforeTheThreadRan) {
     const auto reports = Record(What::kSynchronisation, [&] { number = InThread([] {}); });
     ASSERT_THAT(reports, ElementsAre(JoinOf(number)));
   }
+}
+
+TEST(Threads, ConcurrentJoinsNameTheirThreads) {
+  // Threads create, join and detach at the same time, so that names wander between them.
+  const auto reports = RecordFromAnywhere(What::kSynchronisation, [] {
+    std::array<std::thread, 4> churners;
+    for (std::thread& churner : churners)
+      churner = std::thread([] {
+        const auto number = [](void*) -> void* {
+          return reinterpret_cast<void*>(NumberOfThisThread());
+        };
+        for (int i = 0; i < 1000; ++i) {
+          pthread_t thread = 0;
+          void* joined = nullptr;
+          pthread_create(&thread, nullptr, number, nullptr);
+          pthread_join(thread, &joined);
+          Step(static_cast<const char*>(joined));  // the report before it must be of this join
+          if (i % 7 != 0) continue;
+          pthread_create(&thread, nullptr, number, nullptr);
+          pthread_detach(thread);
+        }
+      });
+    for (std::thread& churner : churners) churner.join();
+  });
+  std::map<std::uint64_t, const volatile void*> joined;  // last, by thread
+  int steps = 0;
+  for (const Report& report : reports)
+    if (report.kind == TRAPLINE_JOIN) {
+      joined[report.thread] = report.address;
+    } else if (report.kind == kStepReport) {
+      ++steps;
+      EXPECT_EQ(report.address, joined[report.thread]);
+    }
+  EXPECT_EQ(steps, 4000);
 }
 
 TEST(Threads, NamesOfDetachedThreadsAreUsedAgain) {
