@@ -42,6 +42,7 @@ struct Module {
   bool is_main_program = false;
   std::uint64_t begin = 0;  // [begin, end): all its segments, as mapped
   std::uint64_t end = 0;
+  std::uint64_t first_end = 0;  // [begin, first_end): its first mapping
   std::uint64_t bias = 0;    // address in the process - address in the file (p_vaddr), modulo 2^64
   std::uint64_t device = 0;  // of the file, as in Mapping
   std::uint64_t inode = 0;
@@ -57,9 +58,10 @@ struct ModulesOptions {
   std::function<std::string()> read_maps;
   // Reads the program's memory (ELF headers, build ids); by default OwnMemory().
   MemoryReader memory;
-  // Files whose mappings do not count, by device and inode: the monitor's own executable.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> excluded;
-  // The program's executable; empty: the module mapped lowest that has an entry in the maps file.
+  // Files whose mappings do not count, by their path in the maps file: the monitor's own
+  // executable.
+  std::vector<std::string> excluded_paths;
+  // The program's executable; empty: whatever module is mapped lowest.
   std::string main_program;
 };
 
@@ -96,26 +98,33 @@ class Modules {
   // Looks at the maps now.
   void Refresh();
 
-  // Those mapped at present, lowest first.
+  // Those mapped when last looked at, lowest first.
   std::vector<const Module*> Loaded();
+
+  // Around a fork, so that the child's copy is whole.
+  void LockForFork() { mutex_.lock(); }
+  void UnlockAfterFork() { mutex_.unlock(); }
 
  private:
   struct Entry {
     std::unique_ptr<const Module> module;
     std::uint32_t first_generation;
-    std::uint32_t end_generation;  // first one without it; kStillMapped
+    std::uint32_t end_generation;  // the first one without it
   };
 
-  bool Knows(std::uint64_t address) const;
+  // All with the lock held.
+  const Mapping* KnownMapping(std::uint64_t address) const;
   const Module* FindLoaded(std::uint64_t address) const;
   void RefreshLocked();
-  void EnsureKnown(std::uint64_t address);
+
+  template <typename Answer>
+  auto WithKnowledgeOf(std::uint64_t address, Answer answer);
 
   ModulesOptions options_;
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, Mapping> mappings_;      // by begin
   std::map<std::uint64_t, const Module*> loaded_;  // by begin
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_;                     // by index
   std::uint32_t generation_ = 1;
 };
 

@@ -107,6 +107,10 @@ class Symbolizer {
   // before).
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
 
+  // Around a fork, so that the child's copy is whole. Leaves the locks of the Modules alone.
+  void LockForFork();
+  void UnlockAfterFork();
+
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;

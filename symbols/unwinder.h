@@ -5,8 +5,6 @@
 // frame seen before costs a table lookup and one read of memory. bench/symbols measures it.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +59,10 @@ class Unwinder {
 
   // The code in [begin, end) was unmapped or replaced. Calls Modules::OnUnmap too.
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
+
+  // Around a fork, so that the child's copy is whole. Takes the locks of the Modules too.
+  void LockForFork();
+  void UnlockAfterFork();
 
  private:
   class Implementation;
