@@ -120,11 +120,6 @@ class SteppedProgram {
 // The return addresses that are on the stack, as calls put them there.
 class CallRecord {
  public:
-  explicit CallRecord(std::vector<std::uint64_t> outer) {
-    contexts_.push_back({{}, 0, 0});
-    outer_ = std::move(outer);
-  }
-
   void Called(std::uint64_t slot, std::uint64_t return_address) {
     contexts_.back().calls.push_back({slot, return_address});
   }
@@ -150,7 +145,6 @@ class CallRecord {
       }
       if (i > 0) pcs.push_back(context.pc + 1);
     }
-    pcs.insert(pcs.end(), outer_.begin(), outer_.end());
     return pcs;
   }
 
@@ -162,8 +156,7 @@ class CallRecord {
     std::vector<Call> calls;
     std::uint64_t pc, rsp;  // what was interrupted
   };
-  std::vector<Context> contexts_;
-  std::vector<std::uint64_t> outer_;
+  std::vector<Context> contexts_ = {{}};
 };
 
 std::string Hexadecimal(const std::vector<std::uint64_t>& numbers) {
@@ -187,7 +180,7 @@ bool IsCall(const std::uint8_t* code, std::size_t& length) {
   return true;
 }
 
-// `exact`: every instruction's stack must be right. Else the mistakes are counted.
+// `tolerated`: the share of instructions at which the stack may be wrong.
 void StepThrough(const std::string& path, std::vector<std::string> arguments, int least_steps,
                  double tolerated = 0) {
   SteppedProgram program(path, std::move(arguments));
@@ -208,11 +201,10 @@ void StepThrough(const std::string& path, std::vector<std::string> arguments, in
   UnwindRegisters registers = program.Registers();
   std::vector<std::uint64_t> stack = unwind(registers);
   EXPECT_GE(stack.size(), 4u);  // raise, main and what called it
-  CallRecord record({stack.begin() + 1, stack.end()});
   // The frames at the stop are left one by one: they count as called long ago.
   std::vector<StackFrame> frames(64);
   frames.resize(unwinder.UnwindFrames(registers, memory, frames));
-  record = CallRecord({});
+  CallRecord record;
   for (std::size_t i = frames.size() - 1; i >= 1; --i)
     record.Called(frames[i - 1].cfa - 8, frames[i].pc);
 
@@ -254,24 +246,27 @@ void StepThrough(const std::string& path, std::vector<std::string> arguments, in
   EXPECT_GE(steps, least_steps);
   ::testing::Test::RecordProperty("steps", steps);
   ::testing::Test::RecordProperty("wrong", wrong);
-  fmt::print("{} steps, {} wrong {}\n", steps, wrong, first_wrong);
 }
 
-constexpr int kLeastSteps = 20000;
+constexpr int kLeastSteps = 4000;
 
-TEST(StepTest, Unoptimised) { StepThrough(FRAMES_DIRECTORY "/frames_O0", {}, kLeastSteps); }
+// GCC does not describe the two instructions after which a realigned frame is left (lea, ret) when
+// it does not optimise.
+TEST(StepTest, Unoptimised) { StepThrough(FRAMES_DIRECTORY "/frames_O0", {}, kLeastSteps, 1e-4); }
 TEST(StepTest, Optimised) { StepThrough(FRAMES_DIRECTORY "/frames_O2", {}, kLeastSteps); }
 TEST(StepTest, WithFramePointers) { StepThrough(FRAMES_DIRECTORY "/frames_fp", {}, kLeastSteps); }
 TEST(StepTest, Static) { StepThrough(FRAMES_DIRECTORY "/frames_static", {}, kLeastSteps); }
-TEST(StepTest, Clang) { StepThrough(FRAMES_DIRECTORY "/frames_cet", {}, kLeastSteps); }
+TEST(StepTest, BranchTracking) { StepThrough(FRAMES_DIRECTORY "/frames_cet", {}, kLeastSteps); }
 TEST(StepTest, DebugFrameOnly) {
   StepThrough(FRAMES_DIRECTORY "/frames_debug_frame", {}, kLeastSteps);
 }
+// While an exception is caught, the C++ runtime overwrites the frames it is about to leave.
 TEST(StepTest, Exceptions) {
-  StepThrough(FRAMES_DIRECTORY "/frames_O2", {"exceptions"}, kLeastSteps);
+  StepThrough(FRAMES_DIRECTORY "/frames_O2", {"exceptions"}, kLeastSteps, 2e-3);
 }
+// Frame pointers only: wrong in the few instructions at which rbp is not the frame's.
 TEST(StepTest, WithoutFrameInformation) {
-  StepThrough(FRAMES_DIRECTORY "/frames_nothing", {}, kLeastSteps, 0.1);
+  StepThrough(FRAMES_DIRECTORY "/frames_nothing", {}, kLeastSteps, 0.01);
 }
 
 }  // namespace
