@@ -9,16 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "symbols/dwarf_expression.h"
 #include "symbols/memory_reader.h"
-#include "symbols/unwinder.h"
 
 namespace trapline {
-
-// DWARF register numbers of x86-64 (psABI figure 3.36).
-inline constexpr int kRegisterCount = 17;
-inline constexpr int kRbx = 3, kRbp = 6, kRsp = 7, kR12 = 12, kR15 = 15, kReturnAddress = 16;
-
-using RegisterFile = std::array<std::uint64_t, kRegisterCount>;  // by DWARF number
 
 // The usual rule in 8 bytes: CFA = register + offset, return address at CFA-8, each callee-saved
 // register either unchanged or in one of the 15 words below it. Everything else is a kind of its
