@@ -12,6 +12,7 @@
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/process.h"
+#include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
 #include "hypervisor/tracking.h"
 
@@ -381,6 +382,7 @@ void GuestThread::HandleSystemCall() {
   const SystemCall call{
       static_cast<long>(registers.rax),
       {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
+  ReportBeforeSystemCall(*this, call);
   const SystemCallResult result = DispatchSystemCall(*this, call);
   if (result.context_replaced) return;  // rt_sigreturn: context_ is what continues
   if (result.value == kRestart) {
@@ -388,6 +390,7 @@ void GuestThread::HandleSystemCall() {
     if (!signal_pending_) Abort("a system call was interrupted without a signal");
     return;  // DeliverPendingSignals comes next
   }
+  ReportAfterSystemCall(*this, call, result.value);
   if (detached_) {
     context_.rax = static_cast<std::uint64_t>(result.value);
   } else {
@@ -814,6 +817,8 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
+  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child)
+    tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
   Machine& machine = process_->machine();
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {

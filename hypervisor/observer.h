@@ -57,8 +57,9 @@ class ExecutionObserver {
   // returns the status to end with.
   virtual int OnExit(int status) = 0;
 
-  // Whether debug info says that the plain load or store at `ip` is an atomic operation.
-  virtual bool IsAtomic(std::uint64_t ip) = 0;
+  // Whether debug info says that the plain load or store of `address` at `ip` is an atomic
+  // operation.
+  virtual bool IsAtomic(std::uint64_t ip, std::uint64_t address) = 0;
 };
 
 }  // namespace trapline

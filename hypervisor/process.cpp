@@ -98,8 +98,10 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
+}  // namespace
+
 // Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
-constexpr const char* kRuntimeModules[] = {
+static constexpr const char* kRuntimeModules[] = {
     "ld-linux*",       "libc.so*",      "libc-[0-9]*",
     "libpthread*",     "libm.so*",      "libdl.so*",
     "librt.so*",       "libstdc++.so*", "libc++.so*",
@@ -120,6 +122,8 @@ bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
     return true;
   return std::any_of(std::begin(kRuntimeModules), std::end(kRuntimeModules), matches);
 }
+
+namespace {
 
 // The environment with our library in front of what the program preloads itself. It takes its name
 // out again when it is loaded.
@@ -715,6 +719,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     handed_on.executable_descriptor = own_executable_.get();
     machine_.kvm().KeepAcrossExec(true);
     fcntl(own_executable_.get(), F_SETFD, 0);
+    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, 0);
     std::vector<std::string> command{"trapline", "--exec", handed_on.Encode(), file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
@@ -723,6 +728,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     error = errno;
     machine_.kvm().KeepAcrossExec(false);
     fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
+    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, FD_CLOEXEC);
   }
   address_space_.limits().Apply(true);
   return -error;

@@ -34,8 +34,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    std::erase_if(atomic_words_,
-                  [&](const auto& word) { return word.first >= start && word.first < end; });
+    ForgetWordsLocked(start, end);
     observer_.OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
@@ -92,7 +91,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.
     observer_.OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
-    thread_words_.insert(clear_child_tid & ~(kWord - 1));
+    thread_words_.insert(clear_child_tid);
   }
   observer_.OnThreadEnd(thread);
   unjoined_.insert(thread);
@@ -110,7 +109,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
-    atomic_words_.clear();
+    words_.clear();
     thread_words_.clear();
     ++statistics_.quiet_moments;
     observer_.OnQuiet(NumberOf(carrier));
@@ -142,7 +141,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   const std::lock_guard lock(mutex_);
   threads_.clear();
   unjoined_.clear();
-  atomic_words_.clear();
+  words_.clear();
   thread_words_.clear();
   active_ = false;
   Register(survivor);
@@ -173,13 +172,7 @@ void Tracking::DrainLocked() {
     ++statistics_.runtime_events;
     if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
     if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
-      // A word of a new block has been written by nobody.
-      if (!atomic_words_.empty()) {
-        const std::uint64_t size = std::min<std::uint64_t>(event.size, 1 << 20);
-        for (std::uint64_t at = event.address & ~(kWord - 1); at < event.address + size;
-             at += kWord)
-          atomic_words_.erase(at);
-      }
+      ForgetWordsLocked(event.address, event.address + event.size);
     }
     observer_.OnRuntimeEvent(thread, event);
   }
@@ -226,6 +219,55 @@ bool Tracking::NeedsVectors(const Instruction& instruction) {
   });
 }
 
+void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
+  if (words_.empty()) return;
+  if (end - start > words_.size()) {
+    std::erase_if(words_,
+                  [&](const auto& word) { return word.first >= start && word.first < end; });
+    return;
+  }
+  for (std::uint64_t word = start; word < end; ++word) words_.erase(word);
+}
+
+// Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
+EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
+                                   bool atomic_by_debug_info) {
+  const EventKind plain = PlainKind(access);
+  const std::uint64_t word = access.address;
+  if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
+  if (access.atomic || atomic_by_debug_info) {
+    WordUse& use = words_[word];
+    if (!use.atomic && !use.plainly_written) {
+      // Whoever read it so far waited for this: those were atomic loads.
+      observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
+    }
+    use.atomic = true;
+    if (access.atomic) use.last_update = NumberOf(carrier);
+    return access.atomic  ? EventKind::kAtomicRmw
+           : access.write ? EventKind::kAtomicWrite
+                          : EventKind::kAtomicRead;
+  }
+  if (!access.write) {
+    if (thread_words_.contains(word)) {
+      observer_.OnEdge(NumberOf(carrier), EventKind::kHappensAfter, access.address);
+      return EventKind::kAtomicRead;
+    }
+    const auto known = words_.find(word);
+    return known != words_.end() && known->second.atomic && !known->second.broken
+               ? EventKind::kAtomicRead
+               : plain;
+  }
+  WordUse& use = words_[word];
+  if (!use.atomic) {
+    use.plainly_written = true;
+    return plain;
+  }
+  // The thread that took a lock by an atomic instruction gives it back by a plain store.
+  if (!use.broken && use.last_update == NumberOf(carrier)) return EventKind::kAtomicWrite;
+  use.broken = true;
+  return plain;
+}
+
 void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
                           const RegisterFile& registers, EventKind kind) {
   ++statistics_.checks;
@@ -259,7 +301,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     }
     return false;
   }
-  const bool by_debug_info = !atomic && observer_.IsAtomic(registers.rip);
+  const bool by_debug_info =
+      !atomic && observer_.IsAtomic(registers.rip, parts.front().access.address);
   // Words that are only ever written atomically are read atomically; whether that is so here is
   // known once the lock is held.
   atomic_mutex_.lock();
@@ -269,28 +312,9 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     DrainLocked();
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const MemoryAccess& access = part.access;
-      const std::uint64_t word = access.address & ~(kWord - 1);
-      EventKind kind = PlainKind(access);
-      if (access.atomic) {
-        kind = EventKind::kAtomicRmw;
-        atomic_words_.try_emplace(word, true);
-      } else if (by_debug_info && access.size <= kWord) {
-        kind = access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
-        if (access.write) atomic_words_.try_emplace(word, true);
-      } else if (access.size <= kWord) {
-        const auto known = atomic_words_.find(word);
-        if (access.write) {
-          if (known != atomic_words_.end()) known->second = false;
-        } else if ((known != atomic_words_.end() && known->second) ||
-                   thread_words_.contains(word)) {
-          kind = EventKind::kAtomicRead;
-          synchronises = true;
-          if (thread_words_.contains(word))
-            observer_.OnEdge(NumberOf(carrier), EventKind::kHappensAfter, access.address);
-        }
-      }
-      EmitLocked(carrier, access, registers, kind);
+      const EventKind kind = ClassifyLocked(carrier, part.access, by_debug_info);
+      synchronises = synchronises || IsAtomic(kind);
+      EmitLocked(carrier, part.access, registers, kind);
     }
   }
   if (synchronises) {

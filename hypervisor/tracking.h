@@ -99,6 +99,17 @@ class Tracking {
     Instruction instruction;
   };
 
+  // How a word has been used since tracking began. The compiler makes atomic loads and stores plain
+  // instructions: which ones they are, the word's other uses tell.
+  struct WordUse {
+    bool plainly_written = false;  // before any atomic instruction
+    bool atomic = false;           // by an atomic instruction, or one that debug info calls so
+    bool broken = false;           // atomic, and then plainly written by somebody else
+    ThreadId last_update = 0;      // the last atomic instruction's thread
+  };
+
+  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info);
+  void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void Register(Carrier& carrier);
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
@@ -121,9 +132,8 @@ class Tracking {
   std::vector<Carrier*> threads_;
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
-  // 8-byte words that have been written by atomic instructions only, since tracking began.
-  std::unordered_map<std::uint64_t, bool> atomic_words_;  // word address -> still only atomically
-  std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
+  std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
+  std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   TrackingStatistics statistics_;
 
   std::mutex code_mutex_;
