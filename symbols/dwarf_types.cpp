@@ -180,7 +180,8 @@ bool IsAtomicHeader(std::string_view file) {
          file.find("/boost/smart_ptr/detail/sp_counted_base") != std::string_view::npos;
 }
 
-// libdw's dwarf_decl_file ends the process when the unit has no file table of its own (split DWARF).
+// libdw's dwarf_decl_file ends the process when the unit has no file table of its own (split
+// DWARF).
 const char* DeclarationFile(Dwarf_Die& die) {
   Dwarf_Attribute attribute;
   Dwarf_Word number = 0;

@@ -383,6 +383,11 @@ CodePlace Symbolizer::ResolveCode(std::uint64_t address, std::uint32_t generatio
                                       address);
 }
 
+const Module* Symbolizer::FindModule(std::uint64_t address, std::uint32_t generation) {
+  Modules& modules = implementation_->modules();
+  return generation == 0 ? modules.Find(address) : modules.Find(address, generation);
+}
+
 std::optional<DataPlace> Symbolizer::ResolveData(std::uint64_t address) {
   return implementation_->ResolveData(address);
 }
