@@ -27,7 +27,7 @@ std::string NameOf(Dwarf_Die& die) {
 }
 
 std::string FileOfDeclaration(Dwarf_Die& die) {
-  const char* file = dwarf_decl_file(&die);
+  const char* file = DeclarationFile(die);
   return file != nullptr ? file : "";
 }
 

@@ -59,7 +59,7 @@ bool IsAtomicClass(Dwarf_Die& type) {
   const char* name = dwarf_diename(&type);
   if (name == nullptr) return false;
   const std::string_view text = name;
-  const char* file = dwarf_decl_file(&type);
+  const char* file = DeclarationFile(type);
   if (file != nullptr && IsAtomicHeader(file)) {
     return text.starts_with("atomic<") || text.starts_with("__atomic_base<") ||
            text.starts_with("atomic_flag") || text.starts_with("__atomic_float<");
@@ -178,6 +178,24 @@ bool IsAtomicHeader(std::string_view file) {
   return file.find("/__atomic/") != std::string_view::npos ||
          file.find("/boost/atomic/") != std::string_view::npos ||
          file.find("/boost/smart_ptr/detail/sp_counted_base") != std::string_view::npos;
+}
+
+// libdw's dwarf_decl_file ends the process when the unit has no file table of its own (split
+// DWARF).
+const char* DeclarationFile(Dwarf_Die& die) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word number = 0;
+  Dwarf_Die unit;
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  if (dwarf_attr_integrate(&die, DW_AT_decl_file, &attribute) == nullptr ||
+      dwarf_formudata(&attribute, &number) != 0 ||
+      dwarf_cu_die(attribute.cu, &unit, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+          nullptr ||
+      dwarf_getsrcfiles(&unit, &files, &count) != 0 || number >= count) {
+    return nullptr;
+  }
+  return dwarf_filesrc(files, number, nullptr, nullptr);
 }
 
 bool TypeOf(Dwarf_Die& die, Dwarf_Die& type) {

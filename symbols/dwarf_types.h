@@ -1,4 +1,5 @@
-// Types in debug information: their names, sizes, and what lies at an offset in them.
+// Declarations and types in debug information: where they are, their names, sizes, and what lies at
+// an offset in them.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -25,6 +26,9 @@ struct TypePath {
   bool is_atomic = false;  // in a part of type _Atomic, std::atomic or their like
 };
 TypePath Descend(Dwarf_Die& type, std::uint64_t offset);
+
+// The file where it is declared; null if not known.
+const char* DeclarationFile(Dwarf_Die& die);
 
 // Whether `file` belongs to the part of a language's library that makes atomic operations.
 bool IsAtomicHeader(std::string_view file);

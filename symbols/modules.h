@@ -101,6 +101,9 @@ class Modules {
   // Those mapped when last looked at, lowest first.
   std::vector<const Module*> Loaded();
 
+  // As given in the options.
+  const MemoryReader& memory() const { return options_.memory; }
+
   // Around a fork, so that the child's copy is whole.
   void LockForFork() { mutex_.lock(); }
   void UnlockAfterFork() { mutex_.unlock(); }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <unordered_map>
 #include <utility>
@@ -23,6 +24,8 @@ namespace {
 constexpr std::size_t kMaxRememberedAddresses = 1 << 16;
 constexpr std::size_t kMaxProgramHeaders = 512;
 constexpr std::uint64_t kMaxThreadModules = 4096;  // entries of a dtv that are looked at
+
+constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::uint64_t{4095}; }
 
 // Guards of static local variables (Itanium C++ ABI 2.8): tested without a lock by the code around
 // them.
@@ -177,14 +180,17 @@ class Symbolizer::Implementation {
       const auto known = atomic_code_.find(pc);
       if (known != atomic_code_.end()) return known->second;
     }
+    const Module* module = modules_.Find(pc);
+    if (module == nullptr) return false;
     bool answer = false;
-    if (const Module* module = modules_.Find(pc)) {
+    {
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
       answer = contents.debug_info && contents.debug_info->IsAtomic(pc - module->bias);
     }
     const std::unique_lock lock(answers_mutex_);
     atomic_code_[pc] = answer;
+    answer_pages_.insert(PageOf(pc));
     return answer;
   }
 
@@ -194,8 +200,10 @@ class Symbolizer::Implementation {
       const auto known = atomic_data_.find(address);
       if (known != atomic_data_.end()) return known->second;
     }
+    const Module* module = modules_.Find(address);
+    if (module == nullptr) return false;
     bool answer = false;
-    if (const Module* module = modules_.Find(address)) {
+    {
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
       const std::uint64_t offset = address - module->bias;
@@ -211,17 +219,20 @@ class Symbolizer::Implementation {
     const std::unique_lock lock(answers_mutex_);
     if (atomic_data_.size() >= kMaxRememberedAddresses) atomic_data_.clear();
     atomic_data_[address] = answer;
+    answer_pages_.insert(PageOf(address));
     return answer;
   }
 
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
-    const auto forget = [&](std::unordered_map<std::uint64_t, bool>& answers) {
-      std::erase_if(
-          answers, [&](const auto& answer) { return answer.first >= begin && answer.first < end; });
-    };
     const std::unique_lock lock(answers_mutex_);
-    forget(atomic_code_);
-    forget(atomic_data_);
+    const auto page = answer_pages_.lower_bound(PageOf(begin));
+    if (page == answer_pages_.end() || *page >= end) return;
+    answer_pages_.erase(page, answer_pages_.lower_bound(end));
+    const auto is_gone = [&](const auto& answer) {
+      return answer.first >= begin && answer.first < end;
+    };
+    std::erase_if(atomic_code_, is_gone);
+    std::erase_if(atomic_data_, is_gone);
   }
 
   void LockForFork() {
@@ -247,7 +258,7 @@ class Symbolizer::Implementation {
     const auto [at, is_new] = contents_.try_emplace(module.index);
     Contents& contents = at->second;
     if (!is_new || !options_.use_files) return contents;
-    contents.image = ModuleImage::Open(module, OwnMemory(), options_.debug_directory);
+    contents.image = ModuleImage::Open(module, modules_.memory(), options_.debug_directory);
     if (contents.image == nullptr) return contents;
     contents.symbols.emplace(*contents.image);
     if (Dwarf* dwarf = contents.image->dwarf(); dwarf != nullptr)
@@ -288,8 +299,7 @@ class Symbolizer::Implementation {
     Contents& contents = ContentsOf(*module);
     if (!contents.debug_info) return std::nullopt;
     const RegisterFile registers = RegistersOf(frame);
-    const MemoryReader memory = OwnMemory();
-    EvaluationContext context{.registers = registers, .memory = memory};
+    EvaluationContext context{.registers = registers, .memory = modules_.memory()};
     context.known_registers = 1u << kRbp | 1u << kRsp;
     context.cfa = frame.cfa;
     std::string function;
@@ -356,6 +366,7 @@ class Symbolizer::Implementation {
   std::map<std::uint32_t, Contents> contents_;  // by module index
   std::shared_mutex answers_mutex_;
   std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
+  std::set<std::uint64_t> answer_pages_;  // with answers
 };
 
 Symbolizer::Symbolizer(Modules& modules, SymbolizerOptions options)
@@ -370,6 +381,11 @@ CodePlace Symbolizer::ResolveCode(std::uint64_t address) {
 CodePlace Symbolizer::ResolveCode(std::uint64_t address, std::uint32_t generation) {
   return implementation_->ResolveCode(implementation_->modules().Find(address, generation),
                                       address);
+}
+
+const Module* Symbolizer::FindModule(std::uint64_t address, std::uint32_t generation) {
+  Modules& modules = implementation_->modules();
+  return generation == 0 ? modules.Find(address) : modules.Find(address, generation);
 }
 
 std::optional<DataPlace> Symbolizer::ResolveData(std::uint64_t address) {

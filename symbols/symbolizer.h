@@ -81,6 +81,9 @@ class Symbolizer {
   CodePlace ResolveCode(std::uint64_t address);
   CodePlace ResolveCode(std::uint64_t address, std::uint32_t generation);
 
+  // The module alone; generation 0: of now.
+  const Module* FindModule(std::uint64_t address, std::uint32_t generation);
+
   // The variable with static storage at `address`, if symbols or debug info tell.
   std::optional<DataPlace> ResolveData(std::uint64_t address);
 

@@ -88,14 +88,6 @@ struct RaceReport {
 // atomic.
 std::string_view RaceKind(const RaceReport& report);
 
-// A stack in source terms, ready to print.
-struct ReportFrame {
-  SourceFrame source;
-  std::string module;         // path; empty: in none
-  std::uint64_t offset = 0;   // in the module's file
-  std::uint64_t address = 0;  // the pc as the stack has it
-};
-
 struct RaceReportOptions {
   // Modules (by file name, as a glob) whose frames are left out of printed stacks, unless nothing
   // else is there.
@@ -128,11 +120,15 @@ class RaceReports {
   // `verbose`.
   std::string Summary(bool verbose) const;
 
-  // This process's part of the JSON form: {"races":[...],"process":{...}}.
+  // This process's part of the JSON form, for RaceJsonFile::Merge.
   nlohmann::json ToJson() const;
 
   // In the child after a fork: its parent reports what was found so far.
   void Clear();
+
+  // Around a fork, so that the child's copy is whole. Leaves the Symbolizer's locks alone.
+  void LockForFork();
+  void UnlockAfterFork();
 
  private:
   class Implementation;
