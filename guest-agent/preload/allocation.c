@@ -42,24 +42,29 @@ __thread struct Allocation current_allocation;
 
 static inline void ReportAllocated(const void* block, size_t size, uint64_t ip) {
   if (!CAN_REPORT) return;
-  if (current_allocation.ip) ip = current_allocation.ip;
-  current_allocation.ip = 0;
-  if (!block) return;
+  if (!block) {
+    current_allocation.ip = 0; /* operator new may throw, and not come to its end */
+    return;
+  }
   current_allocation.reported = block;
-  Event(TRAPLINE_ALLOCATE, block, size, ip);
+  Event(TRAPLINE_ALLOCATE, block, size, current_allocation.ip ? current_allocation.ip : ip);
 }
 
-/* What libc's malloc_usable_size would do with a pointer that is no block is undefined, free says
- * so and aborts: leave such pointers to free. The word before a block of glibc's holds its size
- * and three flags. */
-static int LooksLikeBlock(const void* block) {
-  if ((uint64_t)block % 16 != 0) return 0;
-  uint64_t size = ((const uint64_t*)block)[-1] & ~(uint64_t)7;
-  return size >= 32 && size < (uint64_t)1 << 46;
+/* The usable size of a block of glibc's, 0 for what cannot be one: malloc_usable_size may crash on
+ * what free refuses with a message. Reads what free reads, the word before the block: its size with
+ * the header, and in the low bits whether it is a mapping of its own. */
+static size_t UsableSizeInLibc(const void* block) {
+  enum { kMapped = 2, kFlags = 7, kAlignment = 16, kSmallest = 32 };
+  static const uint64_t kLargestUnmapped = (uint64_t)1 << 36;
+  if ((uint64_t)block % kAlignment != 0) return 0;
+  uint64_t word = ((const uint64_t*)block)[-1];
+  uint64_t size = word & ~(uint64_t)kFlags;
+  if (size < kSmallest || (!(word & kMapped) && size > kLargestUnmapped)) return 0;
+  return size - (word & kMapped ? 2 * sizeof(word) : sizeof(word));
 }
 
 static size_t UsableSize(void* block) {
-  return !runtime.allocator_is_libc || LooksLikeBlock(block) ? real.malloc_usable_size(block) : 0;
+  return runtime.allocator_is_libc ? UsableSizeInLibc(block) : real.malloc_usable_size(block);
 }
 
 static inline void ReportFreed(void* block, uint64_t ip) {

@@ -6,14 +6,13 @@
 #include "guest-agent/preload/runtime.h"
 
 struct Allocation {
-  uint64_t ip;          /* of the outermost such call that is under way; 0: none, or already told */
+  uint64_t ip;          /* of the outermost such call that is under way; 0: none */
   const void* reported; /* the block last reported as allocated */
   const void* freeing;  /* the block being freed, already reported as such */
 };
 INTERNAL extern __thread struct Allocation current_allocation;
 
-/* The outermost call counts. An operator that throws leaves its mark: the next allocation may then
- * be told to come from there, if malloc was not reached. */
+/* The outermost call counts. */
 static inline struct Allocation BeginAllocation(uint64_t ip) {
   struct Allocation outer = current_allocation;
   if (!outer.ip) current_allocation.ip = ip;

@@ -12,6 +12,8 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <threads.h>
 
 #include "guest-agent/preload/declarations.h"
@@ -86,6 +88,93 @@
   LIBC(ftrylockfile)                                  \
   LIBC(funlockfile)
 
+/* memcpy is done by memmove. */
+#define MEMORY_FUNCTIONS(LIBC, LIBC_VERSION) \
+  LIBC(memmove)                              \
+  LIBC(mempcpy)                              \
+  LIBC(memset)                               \
+  LIBC(memcmp)                               \
+  LIBC(memchr)                               \
+  LIBC(memrchr)                              \
+  LIBC(rawmemchr)                            \
+  LIBC(memccpy)                              \
+  LIBC(memmem)                               \
+  LIBC(explicit_bzero)                       \
+  LIBC(__memcpy_chk)                         \
+  LIBC(__memmove_chk)                        \
+  LIBC(__mempcpy_chk)                        \
+  LIBC(__memset_chk)
+
+#define STRING_FUNCTIONS(LIBC, LIBC_VERSION) \
+  LIBC(strlen)                               \
+  LIBC(strnlen)                              \
+  LIBC(strcmp)                               \
+  LIBC(strncmp)                              \
+  LIBC(strcasecmp)                           \
+  LIBC(strncasecmp)                          \
+  LIBC(strcoll)                              \
+  LIBC(strchr)                               \
+  LIBC(strchrnul)                            \
+  LIBC(strrchr)                              \
+  LIBC(strstr)                               \
+  LIBC(strcasestr)                           \
+  LIBC(strspn)                               \
+  LIBC(strcspn)                              \
+  LIBC(strpbrk)                              \
+  LIBC(strcpy)                               \
+  LIBC(stpcpy)                               \
+  LIBC(strncpy)                              \
+  LIBC(stpncpy)                              \
+  LIBC(strcat)                               \
+  LIBC(strncat)                              \
+  LIBC(__strcpy_chk)                         \
+  LIBC(__stpcpy_chk)                         \
+  LIBC(__strncpy_chk)                        \
+  LIBC(__stpncpy_chk)                        \
+  LIBC(__strcat_chk)                         \
+  LIBC(__strncat_chk)                        \
+  LIBC(strdup)                               \
+  LIBC(strndup)                              \
+  LIBC(strtok)                               \
+  LIBC(strtok_r)                             \
+  LIBC(strsep)                               \
+  LIBC(strtod)                               \
+  LIBC(strtof)                               \
+  LIBC(strtold)                              \
+  LIBC(strtol)                               \
+  LIBC(strtoul)                              \
+  LIBC(strtoll)                              \
+  LIBC(strtoull)
+
+#define STREAM_FUNCTIONS(LIBC, LIBC_VERSION) \
+  LIBC(vprintf)                              \
+  LIBC(vfprintf)                             \
+  LIBC(vdprintf)                             \
+  LIBC(vsprintf)                             \
+  LIBC(vsnprintf)                            \
+  LIBC(vasprintf)                            \
+  LIBC(__vprintf_chk)                        \
+  LIBC(__vfprintf_chk)                       \
+  LIBC(__vdprintf_chk)                       \
+  LIBC(__vsprintf_chk)                       \
+  LIBC(__vsnprintf_chk)                      \
+  LIBC(__vasprintf_chk)                      \
+  LIBC(puts)                                 \
+  LIBC(fputs)                                \
+  LIBC(fputs_unlocked)                       \
+  LIBC(fwrite)                               \
+  LIBC(fwrite_unlocked)                      \
+  LIBC(fread)                                \
+  LIBC(fread_unlocked)                       \
+  LIBC(__fread_chk)                          \
+  LIBC(__fread_unlocked_chk)                 \
+  LIBC(fgets)                                \
+  LIBC(fgets_unlocked)                       \
+  LIBC(__fgets_chk)                          \
+  LIBC(__fgets_unlocked_chk)                 \
+  LIBC(getdelim)                             \
+  LIBC(getline)
+
 /* Groups are probed by their first function. */
 #define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
   OPTIONAL(_Znwm)                                 \
@@ -118,6 +207,9 @@ struct RealFunctions {
   ALLOCATOR_FUNCTIONS(DECLARE, DECLARE_VERSION)
   THREAD_FUNCTIONS(DECLARE, DECLARE_VERSION)
   SYNCHRONISATION_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  MEMORY_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  STRING_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  STREAM_FUNCTIONS(DECLARE, DECLARE_VERSION)
   CXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
 };
 

@@ -22,8 +22,10 @@ struct Function {
 
 #define ENTRY(name) {#name, NULL, offsetof(struct RealFunctions, name)},
 #define ENTRY_VERSION(name, version) {#name, version, offsetof(struct RealFunctions, name)},
-static const struct Function kLibc[] = {ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(
-    ENTRY, ENTRY_VERSION) SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kLibc[] = {
+    ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(ENTRY, ENTRY_VERSION)
+        SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
+            STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
 #undef ENTRY_VERSION
@@ -63,6 +65,53 @@ static int SameLibrary(const void* first, const void* second) {
          of_first.dli_fbase == of_second.dli_fbase;
 }
 
+/* Widens *argument, a pair of begin and end that starts as some address twice, to the whole library
+ * around it. */
+static int FindExtent(struct dl_phdr_info* library, size_t size, void* argument) {
+  (void)size;
+  uint64_t* extent = argument;
+  uint64_t begin = UINT64_MAX;
+  uint64_t end = 0;
+  for (size_t i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* segment = &library->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD) continue;
+    uint64_t address = library->dlpi_addr + segment->p_vaddr;
+    if (address < begin) begin = address;
+    if (address + segment->p_memsz > end) end = address + segment->p_memsz;
+  }
+  if (extent[0] < begin || extent[0] >= end) return 0;
+  extent[0] = begin;
+  extent[1] = end;
+  return 1;
+}
+
+static int NameContains(const char* path, const char* part) {
+  const char* name = path;
+  for (; *path; ++path)
+    if (*path == '/') name = path + 1;
+  for (; *name; ++name) {
+    size_t i = 0;
+    while (part[i] && name[i] == part[i]) ++i;
+    if (!part[i]) return 1;
+  }
+  return 0;
+}
+
+/* An allocator by its own library, such as libjemalloc or libtcmalloc; not a library of the program
+ * that happens to define malloc among other things. */
+static void FindAllocator(void) {
+  void* allocate = *(void**)&real.malloc;
+  runtime.allocator_is_libc = SameLibrary(allocate, *(void**)&real.sem_post);
+  Dl_info info;
+  if (runtime.allocator_is_libc || !dladdr(allocate, &info) || !info.dli_fname ||
+      !NameContains(info.dli_fname, "malloc"))
+    return;
+  uint64_t extent[2] = {(uint64_t)allocate, (uint64_t)allocate};
+  dl_iterate_phdr(FindExtent, extent);
+  runtime.allocator_begin = extent[0];
+  runtime.allocator_size = extent[1] - extent[0];
+}
+
 static const Agent* FindAgent(void) {
   const Agent* agent = (const Agent*)getauxval(TRAPLINE_AT_AGENT);
   if (!agent || agent->version != TRAPLINE_AGENT_INTERFACE_VERSION || agent->size < sizeof(Agent))
@@ -76,17 +125,25 @@ void Initialise(void) {
   int saved_errno = errno;
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
-  runtime.allocator_is_libc = SameLibrary(*(void**)&real.malloc, *(void**)&real.sem_post);
-  /* What was not found is no error of the program's: take the message back. */
-  dlerror();
-  dlerror();
+  FindAllocator();
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();
   errno = saved_errno;
   runtime.state = kRuntimeReady;
 }
 
-__attribute__((constructor)) static void InitialiseAtStart(void) { Initialise(); }
+/* What was not found is no error of the program's: takes the message back. The second call frees
+ * it. */
+static void ForgetErrors(void) {
+  dlerror();
+  dlerror();
+}
+
+/* Initialise itself may run too early for messages: they are translated. */
+__attribute__((constructor)) static void InitialiseAtStart(void) {
+  Initialise();
+  ForgetErrors();
+}
 
 void trapline_preload_set_interface(const struct trapline_agent_interface* agent) {
   Initialise();
@@ -115,8 +172,7 @@ void* FindLate(const char* name, const char* version, uint64_t caller) {
     found = FindIn(info.dli_fname, name, version);
   for (size_t i = 0; !found && i < COUNT(kRuntimeLibraries); ++i)
     found = FindIn(kRuntimeLibraries[i], name, version);
-  dlerror();
-  dlerror();
+  ForgetErrors();
   errno = saved_errno;
   return found;
 }

@@ -31,8 +31,10 @@ enum RuntimeState { kRuntimeUnused, kRuntimeInitialising, kRuntimeReady };
 
 struct Runtime {
   enum RuntimeState state;
-  const Agent* agent;    /* null: not under the monitor */
-  int allocator_is_libc; /* not jemalloc's or the like */
+  const Agent* agent; /* null: not under the monitor */
+  int allocator_is_libc;
+  /* Code of an allocator other than libc's: its locks are no business of the program's. */
+  uint64_t allocator_begin, allocator_size;
 };
 INTERNAL extern struct Runtime runtime;
 
@@ -57,7 +59,8 @@ static inline const Agent* ReadyAgent(void) {
 static inline void Event(enum trapline_event_kind kind, const volatile void* object, uint64_t size,
                          uint64_t ip) {
   const Agent* agent = runtime.agent;
-  if (agent) agent->event(kind, (uint64_t)object, size, ip);
+  if (agent && ip - runtime.allocator_begin >= runtime.allocator_size)
+    agent->event(kind, (uint64_t)object, size, ip);
 }
 
 /* The agent while accesses count, else null. */
@@ -72,6 +75,10 @@ struct Site {
   uint64_t ip;
   uint64_t stack;
 };
+
+/* The site of a wrapper's caller; without agent while accesses do not count. */
+#define SITE \
+  { TrackingAgent(), CALLER, CALLER_STACK }
 
 static inline void Reads(struct Site site, const volatile void* address, size_t size) {
   if (size != 0) site.agent->access(TRAPLINE_READ, (uint64_t)address, size, site.ip, site.stack);

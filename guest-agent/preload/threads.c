@@ -1,21 +1,30 @@
 /* Threads: which number the monitor gave the thread that a pthread_t names, for the one who waits
  * for it. Creation and end of a thread are seen by the monitor itself. */
-#include <sched.h>
+#include <errno.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "guest-agent/preload/runtime.h"
 
-/* A thread that can still be waited for. Entries are taken and given back without locks, so that
- * the table is good in a child of fork whatever the other threads were doing. */
+/* A thread that starts or can still be waited for. Entries are taken and given back without locks,
+ * so that the table is good in a child of fork whatever the other threads were doing. */
 struct ThreadEntry {
-  uint64_t number; /* set by the thread before its key is published */
-  int detached;
+  uint64_t number; /* set by the thread before it gives up its share */
   union {
     void* (*posix)(void*);
     thrd_start_t c11;
   } start;
   void* argument;
+  _Atomic(int) naming; /* enum Naming */
+  /* Who still needs the entry: the new thread, its creator, and who finds it by its name. */
+  _Atomic(int) shares;
 };
+
+/* The name must be known before anyone can use it, so whoever comes first enters it: the creator,
+ * before it returns from pthread_create, or the thread, before it runs code of the program. */
+enum Naming { kUnnamed, kNaming, kNamingAwaited, kNamed };
 
 /* More threads than one process can have (vm.max_map_count). */
 enum { kThreadEntries = 65536 };
@@ -27,15 +36,12 @@ enum { kKeyFree = 0, kKeyStarting = 1, kKeyClaimed = 2 };
 static _Atomic(pthread_t) thread_keys[kThreadEntries];
 static struct ThreadEntry thread_entries[kThreadEntries];
 static _Atomic(size_t) thread_entries_used; /* all entries from here on have never been used */
-static _Atomic(size_t) starting_threads;
 
 static _Atomic(pthread_t)* KeyOf(const struct ThreadEntry* entry) {
   return &thread_keys[entry - thread_entries];
 }
 
-static void FreeEntry(const struct ThreadEntry* entry) { atomic_store(KeyOf(entry), kKeyFree); }
-
-static struct ThreadEntry* TakeEntry(void) {
+static struct ThreadEntry* TakeEntry(int shares) {
   for (size_t i = 0; i < kThreadEntries; ++i) {
     pthread_t free = kKeyFree;
     if (atomic_load_explicit(&thread_keys[i], memory_order_relaxed) != kKeyFree ||
@@ -44,21 +50,19 @@ static struct ThreadEntry* TakeEntry(void) {
     size_t used = atomic_load(&thread_entries_used);
     while (used <= i && !atomic_compare_exchange_weak(&thread_entries_used, &used, i + 1))
       ;
-    return &thread_entries[i];
+    struct ThreadEntry* entry = &thread_entries[i];
+    entry->number = 0;
+    atomic_store(&entry->naming, kUnnamed);
+    atomic_store(&entry->shares, shares);
+    return entry;
   }
   return NULL;
 }
 
-/* From now on a joiner finds `entry` by `thread`. Any other entry of that name is of a thread that
- * is no more: one that a child of fork does not have, or that ended after it was detached. */
-static void Publish(struct ThreadEntry* entry, pthread_t thread) {
-  size_t used = atomic_load(&thread_entries_used);
-  for (size_t i = 0; i < used; ++i) {
-    pthread_t stale = thread;
-    if (atomic_load_explicit(&thread_keys[i], memory_order_relaxed) == thread)
-      atomic_compare_exchange_strong(&thread_keys[i], &stale, kKeyFree);
-  }
-  atomic_store(KeyOf(entry), thread);
+static void FreeEntry(const struct ThreadEntry* entry) { atomic_store(KeyOf(entry), kKeyFree); }
+
+static void GiveUpShare(struct ThreadEntry* entry) {
+  if (atomic_fetch_sub(&entry->shares, 1) == 1) FreeEntry(entry);
 }
 
 /* Takes the entry of `thread` out of sight before the real join: afterwards its name may already
@@ -75,36 +79,60 @@ static struct ThreadEntry* Claim(pthread_t thread) {
 }
 
 static void Unclaim(const struct ThreadEntry* entry, pthread_t thread) {
-  if (entry) atomic_store(KeyOf(entry), thread);
+  atomic_store(KeyOf(entry), thread);
 }
 
-/* As Claim, for who is going to wait for `thread` anyway: a thread that has not run its first
- * instructions yet has not told its name. */
-static struct ThreadEntry* ClaimPatiently(pthread_t thread) {
-  enum { kPatience = 10000 };
-  struct ThreadEntry* entry = Claim(thread);
-  for (int i = 0; !entry && i < kPatience && atomic_load(&starting_threads) != 0; ++i) {
-    sched_yield();
-    entry = Claim(thread);
+/* From now on a joiner finds `entry` by `thread`. Another entry of that name is of a thread that a
+ * child of fork does not have. */
+static void Publish(struct ThreadEntry* entry, pthread_t thread) {
+  for (struct ThreadEntry* stale = Claim(thread); stale; stale = Claim(thread)) FreeEntry(stale);
+  atomic_store(KeyOf(entry), thread);
+}
+
+static void Futex(_Atomic(int)* word, int operation, int value) {
+  int saved_errno = errno;
+  syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL);
+  errno = saved_errno;
+}
+
+/* By the creator: `thread` may be read while the new thread has not run any code of the program,
+ * which may do away with the variable. */
+static void NameCreated(struct ThreadEntry* entry, const pthread_t* thread) {
+  int naming = kUnnamed;
+  if (atomic_compare_exchange_strong(&entry->naming, &naming, kNaming)) {
+    Publish(entry, *thread);
+    if (atomic_exchange(&entry->naming, kNamed) == kNamingAwaited)
+      Futex(&entry->naming, FUTEX_WAKE, 1);
   }
-  return entry ? entry : Claim(thread);
+  GiveUpShare(entry);
+}
+
+/* By the new thread. */
+static void NameSelf(struct ThreadEntry* entry) {
+  int naming = kUnnamed;
+  if (atomic_compare_exchange_strong(&entry->naming, &naming, kNamed)) {
+    Publish(entry, pthread_self());
+    return;
+  }
+  naming = kNaming;
+  atomic_compare_exchange_strong(&entry->naming, &naming, kNamingAwaited);
+  while (atomic_load(&entry->naming) != kNamed) Futex(&entry->naming, FUTEX_WAIT, kNamingAwaited);
 }
 
 void RegisterInitialThread(void) {
-  struct ThreadEntry* entry = TakeEntry();
+  struct ThreadEntry* entry = TakeEntry(1);
   if (!entry) return;
   entry->number = runtime.agent->thread();
   Publish(entry, pthread_self());
 }
 
+enum { kSharesOfJoinable = 3 };
+
 /* In the new thread, before any code of the program. */
 static void EnterThread(struct ThreadEntry* entry) {
   entry->number = runtime.agent ? runtime.agent->thread() : 0;
-  if (entry->detached)
-    FreeEntry(entry);
-  else
-    Publish(entry, pthread_self());
-  atomic_fetch_sub(&starting_threads, 1);
+  NameSelf(entry);
+  GiveUpShare(entry);
 }
 
 static void* StartPosix(void* argument) {
@@ -123,39 +151,35 @@ static int StartC11(void* argument) {
   return start(start_argument);
 }
 
-/* An entry for a thread about to be created; null: create it without. */
-static struct ThreadEntry* PrepareThread(int detached, void* argument) {
-  struct ThreadEntry* entry = ReadyAgent() ? TakeEntry() : NULL;
-  if (!entry) return NULL;
-  entry->detached = detached;
-  entry->argument = argument;
-  atomic_fetch_add(&starting_threads, 1);
-  return entry;
-}
-
-static void ThreadNotCreated(const struct ThreadEntry* entry) {
-  FreeEntry(entry);
-  atomic_fetch_sub(&starting_threads, 1);
-}
-
 WRAPPER int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                            void* (*start)(void*), void* argument) {
   int detach_state = PTHREAD_CREATE_JOINABLE;
-  if (attributes) pthread_attr_getdetachstate(attributes, &detach_state);
-  struct ThreadEntry* entry = PrepareThread(detach_state == PTHREAD_CREATE_DETACHED, argument);
+  if (ReadyAgent() && attributes) pthread_attr_getdetachstate(attributes, &detach_state);
+  /* Nobody asks for a detached thread. */
+  struct ThreadEntry* entry = runtime.agent && detach_state == PTHREAD_CREATE_JOINABLE
+                                  ? TakeEntry(kSharesOfJoinable)
+                                  : NULL;
   if (!entry) return real.pthread_create(thread, attributes, start, argument);
   entry->start.posix = start;
+  entry->argument = argument;
   int result = real.pthread_create(thread, attributes, StartPosix, entry);
-  if (result != 0) ThreadNotCreated(entry);
+  if (result == 0)
+    NameCreated(entry, thread);
+  else
+    FreeEntry(entry);
   return result;
 }
 
 WRAPPER int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
-  struct ThreadEntry* entry = PrepareThread(0, argument);
+  struct ThreadEntry* entry = ReadyAgent() ? TakeEntry(kSharesOfJoinable) : NULL;
   if (!entry) return real.thrd_create(thread, start, argument);
   entry->start.c11 = start;
+  entry->argument = argument;
   int result = real.thrd_create(thread, StartC11, entry);
-  if (result != thrd_success) ThreadNotCreated(entry);
+  if (result == thrd_success)
+    NameCreated(entry, thread);
+  else
+    FreeEntry(entry);
   return result;
 }
 
@@ -167,23 +191,22 @@ struct Join {
 };
 
 static void EndJoin(struct Join* join, int joined) {
-  if (!joined) {
-    Unclaim(join->entry, join->thread);
-    return;
-  }
-  if (!join->entry) join->entry = Claim(join->thread);
   if (!join->entry) return;
-  Event(TRAPLINE_JOIN, (const void*)join->entry->number, 0, join->ip);
-  FreeEntry(join->entry);
+  if (joined) {
+    Event(TRAPLINE_JOIN, (const void*)join->entry->number, 0, join->ip);
+    GiveUpShare(join->entry);
+  } else {
+    Unclaim(join->entry, join->thread);
+  }
 }
 
 /* pthread_join and its kin are cancellation points. */
 static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
 
 /* The value of the expression `wait`, which waits for `thread` and gives 0 when it has ended. */
-#define JOIN(thread_, claim, wait)                        \
+#define JOIN(thread_, wait)                               \
   if (!ReadyAgent()) return (wait);                       \
-  struct Join join = {(thread_), CALLER, claim(thread_)}; \
+  struct Join join = {(thread_), CALLER, Claim(thread_)}; \
   int result;                                             \
   pthread_cleanup_push(JoinCancelled, &join);             \
   result = (wait);                                        \
@@ -192,32 +215,29 @@ static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
   return result
 
 WRAPPER int pthread_join(pthread_t thread, void** value) {
-  JOIN(thread, ClaimPatiently, real.pthread_join(thread, value));
+  JOIN(thread, real.pthread_join(thread, value));
 }
 
 WRAPPER int pthread_tryjoin_np(pthread_t thread, void** value) {
-  JOIN(thread, Claim, real.pthread_tryjoin_np(thread, value));
+  JOIN(thread, real.pthread_tryjoin_np(thread, value));
 }
 
 WRAPPER int pthread_timedjoin_np(pthread_t thread, void** value, const struct timespec* deadline) {
-  JOIN(thread, Claim, real.pthread_timedjoin_np(thread, value, deadline));
+  JOIN(thread, real.pthread_timedjoin_np(thread, value, deadline));
 }
 
 WRAPPER int pthread_clockjoin_np(pthread_t thread, void** value, clockid_t clock,
                                  const struct timespec* deadline) {
-  JOIN(thread, Claim, real.pthread_clockjoin_np(thread, value, clock, deadline));
+  JOIN(thread, real.pthread_clockjoin_np(thread, value, clock, deadline));
 }
 
-WRAPPER int thrd_join(thrd_t thread, int* value) {
-  JOIN(thread, ClaimPatiently, real.thrd_join(thread, value));
-}
+WRAPPER int thrd_join(thrd_t thread, int* value) { JOIN(thread, real.thrd_join(thread, value)); }
 
-/* Nobody will wait for `thread`. If it has not told its name yet, its entry goes when the name is
- * used again. */
+/* Nobody will wait for `thread`. */
 #define DETACH(thread, detach)                                     \
   struct ThreadEntry* entry = ReadyAgent() ? Claim(thread) : NULL; \
   int result = (detach);                                           \
-  if (entry && result == 0) FreeEntry(entry);                      \
+  if (entry && result == 0) GiveUpShare(entry);                    \
   if (entry && result != 0) Unclaim(entry, thread);                \
   return result
 
