@@ -77,6 +77,7 @@ class Program:
     may_miss: dict = field(default_factory=dict)   # policy: reason
     limits: dict = field(default_factory=dict)     # variant ("" for all): reason
     locks: dict = field(default_factory=dict)      # line: how many locks a report of it names
+    tsan_differs: str = ""                         # why ThreadSanitizer's verdict is another one
     exit_status: int = 0
     seconds: float = 30
 
@@ -167,6 +168,8 @@ def read_program(source, root):
             program.seconds = float(rest[0])
         elif word == "LOCKS":
             program.locks[lines(rest[0], rest[0])[0]] = int(rest[1])
+        elif word == "TSAN-DIFFERS":
+            program.tsan_differs = found[2]
         elif word == "MAY-MISS":
             policy, _, reason = found[2].partition(": ")
             if policy not in POLICIES or not reason:

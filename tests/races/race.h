@@ -38,6 +38,11 @@ __attribute__((unused)) static void RunTwo(ThreadFunction first, ThreadFunction 
 // Reads that the compiler may not drop: Use(x).
 __attribute__((unused)) static inline void Use(long value) { __asm__ volatile("" : : "r"(value)); }
 
+// Lets the compiler forget what it knows of an object, so that its stores to it stay.
+__attribute__((unused)) static inline void Escape(const void* object) {
+  __asm__ volatile("" : : "r"(object) : "memory");
+}
+
 // A size the compiler does not know, so that a call of memcpy stays one.
 __attribute__((unused)) static inline size_t Opaque(size_t value) {
   __asm__ volatile("" : "+r"(value));

@@ -2,6 +2,7 @@
 // RACE write-write global:value a b
 // RACE read-write global:other c d
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it ignores writes as well
 #include "annotations.h"
 #include "race.h"
 

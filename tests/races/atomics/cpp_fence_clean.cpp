@@ -1,5 +1,6 @@
 // Relaxed accesses with fences: the fence makes them hand over.
 // CLEAN
+// TSAN-DIFFERS it does not know fences
 #include <atomic>
 #include <thread>
 

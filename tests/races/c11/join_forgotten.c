@@ -1,6 +1,7 @@
 // C11 threads: a detached thread's write and its creator's.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it does not know C11 threads
 #include <threads.h>
 
 #include "race.h"

@@ -1,5 +1,6 @@
 // std::shared_timed_mutex with time limits.
 // CLEAN
+// TSAN-DIFFERS it does not know the clock variants
 #include <chrono>
 #include <mutex>
 #include <shared_mutex>

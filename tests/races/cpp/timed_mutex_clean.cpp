@@ -1,5 +1,6 @@
 // std::timed_mutex and std::recursive_timed_mutex.
 // CLEAN
+// TSAN-DIFFERS it does not know the clock variants
 #include <chrono>
 #include <mutex>
 #include <thread>

@@ -9,12 +9,12 @@
 
 struct Base {
   virtual void Call() { Use(1); }
-  virtual ~Base() { Use(reinterpret_cast<long>(this)); }  // [d]
+  virtual ~Base() { Escape(this); }  // [d]
 };
 
 struct Derived : Base {
   void Call() override { Use(2); }
-  ~Derived() override { Use(reinterpret_cast<long>(this)); }  // [b]
+  ~Derived() override { Escape(this); }  // [b]
 };
 
 alignas(Derived) char storage[sizeof(Derived)];

@@ -1,6 +1,7 @@
 // A store of the high byte register and a 16-bit load.
 // RACE any global:bytes a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS inline assembly is not instrumented
 #include "race.h"
 
 char bytes[8];

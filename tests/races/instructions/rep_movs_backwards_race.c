@@ -1,6 +1,7 @@
 // rep movsb with the direction flag set goes downwards.
 // RACE write-write global:target a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS inline assembly is not instrumented
 #include "race.h"
 
 char source[64];

@@ -1,6 +1,7 @@
 // repne scasb reads as far as it finds, and no further.
 // RACE read-write global:text a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS inline assembly is not instrumented
 #include "race.h"
 
 char text[64] = "a text of some length";

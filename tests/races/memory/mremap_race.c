@@ -1,6 +1,7 @@
 // A race with an access made before the block moved: the history moves along.
 // RACE write-write mapping a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it forgets the history of memory that moves
 #include <semaphore.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,7 @@
 // One file mapped twice: the same memory at two addresses.
 // RACE write-write mapping a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it takes two addresses for two places
 #include <sys/mman.h>
 
 #include "race.h"

@@ -4,6 +4,7 @@
 // MAY-MISS shared: each place runs once in a thread
 // NEEDS openmp
 // FLAGS -fopenmp
+// TSAN-DIFFERS libgomp is not instrumented
 #include "race.h"
 
 volatile int counter;

@@ -2,6 +2,7 @@
 // CLEAN
 // NEEDS openmp
 // FLAGS -fopenmp
+// TSAN-DIFFERS libgomp is not instrumented
 #include "race.h"
 
 int items[24];

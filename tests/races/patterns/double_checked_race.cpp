@@ -2,6 +2,7 @@
 // RACE read-write global:instance a b
 // ALSO any c d
 // ALSO any r b
+// ALSO any n d
 // MAY-MISS shared: one of the places may run once
 #include <mutex>
 #include <thread>
@@ -18,9 +19,9 @@ static Object* Instance() {
   if (instance == nullptr) {  // [a]
     const std::lock_guard guard(mutex);
     if (instance == nullptr) {
-      Object* object = new Object;
-      object->number = 3;  // [c]
-      instance = object;   // [b]
+      Object* object = new Object;  // [n]
+      object->number = 3;           // [c]
+      instance = object;            // [b]
     }
   }
   return instance;  // [r]

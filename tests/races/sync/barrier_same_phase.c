@@ -1,6 +1,7 @@
 // Both threads write in the same phase.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it takes the next round of a barrier for this one
 #include "race.h"
 
 int value;

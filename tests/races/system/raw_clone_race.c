@@ -1,6 +1,7 @@
 // Threads made by clone itself, joined by the word that the kernel clears.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
+// TSAN-DIFFERS it does not know threads made by clone
 #include <linux/futex.h>
 #include <sched.h>
 
