@@ -379,7 +379,7 @@ class Decoder {
 
   unsigned SizeInBytes(Size size) const {
     const unsigned vector = out_.vector_length;
-    const bool narrow = out_.operand_size_prefix;
+    const bool narrow = out_.operand_size_prefix && !out_.rex_w();
     switch (size) {
       case Size::kOperand:
         return OperandSize();
@@ -389,8 +389,6 @@ class Decoder {
         return StackSize();
       case Size::kFarPointer:
         return 2 + OperandSize();
-      case Size::kWordOrDword32:
-        return out_.rex_w() || !narrow ? 4 : 2;
       case Size::kTwiceY:
         return out_.rex_w() ? 16 : 8;
       case Size::kVector:
@@ -515,7 +513,7 @@ class Decoder {
       memory.mask = MaskKind::kVector;
       memory.mask_register = out_.vvvv;
       memory.mask_element_size = memory.element_size = static_cast<std::uint8_t>(lane);
-      memory.element_count = static_cast<std::uint8_t>(memory.size / lane);
+      memory.element_count = memory.lane_count = static_cast<std::uint8_t>(memory.size / lane);
       return;
     }
     if (out_.encoding != Encoding::kEvex || out_.opmask == 0 || lane == 0) return;
@@ -524,12 +522,15 @@ class Decoder {
     memory.mask_register = out_.opmask;
     memory.element_size = static_cast<std::uint8_t>(lane);
     memory.element_count = static_cast<std::uint8_t>(full_size / lane);
-    memory.pattern = row_->masking == Masking::kCompressed ? Pattern::kCompressed : Pattern::kLanes;
-    if (row_->masking == Masking::kAny) {
-      memory.pattern = Pattern::kAllIfAny;
-      memory.element_count = static_cast<std::uint8_t>(out_.vector_length / lane);
-    } else if (broadcast) {
-      memory.pattern = Pattern::kAllIfAny;
+    if (row_->masking == Masking::kCompressed) {
+      memory.pattern = Pattern::kCompressed;
+      return;
+    }
+    memory.pattern = Pattern::kLanes;
+    memory.lane_count = memory.element_count;
+    if (broadcast) memory.element_count = 1;
+    if (row_->masking == Masking::kFolded) {
+      memory.lane_count = static_cast<std::uint8_t>(out_.vector_length / lane);
     }
   }
 
@@ -649,7 +650,7 @@ class Decoder {
     memory.mask = mmx ? MaskKind::kMmx : MaskKind::kVector;
     memory.mask_register = mmx ? out_.modrm & 7 : out_.rm();
     memory.mask_element_size = memory.element_size = 1;
-    memory.element_count = static_cast<std::uint8_t>(memory.size);
+    memory.element_count = memory.lane_count = static_cast<std::uint8_t>(memory.size);
     Add(memory, false, true);
   }
 
@@ -707,8 +708,6 @@ class Decoder {
         size = 3;
         break;
       case Immediate::k32:
-        size = 4;
-        break;
       case Immediate::kRelative32:
         size = 4;
         break;

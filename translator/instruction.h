@@ -39,13 +39,12 @@ enum class Pattern : std::uint8_t {
   kGather,  // `element_count` elements of `size` bytes at base + index[i] * scale, each if its mask
             // lane is set
   kLanes,   // element i of `element_size` bytes if its mask lane is set
-  kAllIfAny,      // the whole operand if any of `element_count` mask lanes is set (broadcasts)
   kCompressed,    // as many elements as mask lanes are set, one after the other (compress, expand)
   kXsaveArea,     // the legacy region, header and components that edx:eax selects, standard format
   kXsaveCompact,  // the same in compacted format
 };
 
-// Where the mask of kGather, kLanes, kAllIfAny and kCompressed comes from.
+// Where the mask of kGather, kLanes and kCompressed comes from.
 enum class MaskKind : std::uint8_t {
   kNone,    // all lanes are set
   kOpmask,  // bit i of k[mask_register]
@@ -72,6 +71,7 @@ struct MemoryOperand {
   std::uint8_t mask_element_size = 0;  // bytes; of kVector and kMmx
   std::uint8_t element_size = 0;       // bytes; of kLanes and kCompressed
   std::uint8_t element_count = 0;      // of the patterns that have lanes
+  std::uint8_t lane_count = 0;         // of kLanes: mask lanes, a multiple of element_count
   std::uint8_t index_size = 0;         // bytes of one index of kGather: 4 or 8
   std::uint8_t alignment = 0;  // the address is rounded down to this; 0: not at all (clzero)
   // Bytes; of kGather and kRepeated: of one element. 0 for the xsave patterns, whose size is the

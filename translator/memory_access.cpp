@@ -188,9 +188,6 @@ class AccessBuilder {
       case Pattern::kLanes:
         AddLanes(operand, Linear(operand, effective));
         break;
-      case Pattern::kAllIfAny:
-        if (SetLanes(operand) != 0) Emit(operand, Linear(operand, effective), operand.size);
-        break;
       case Pattern::kCompressed:
         Emit(operand, Linear(operand, effective),
              std::uint64_t{operand.element_size} * SetLanes(operand));
@@ -237,17 +234,21 @@ class AccessBuilder {
     }
   }
 
+  bool Touched(const MemoryOperand& operand, unsigned element) const {
+    for (unsigned lane = element; lane < operand.lane_count; lane += operand.element_count) {
+      if (Lane(operand, lane)) return true;
+    }
+    return false;
+  }
+
   void AddLanes(const MemoryOperand& operand, std::uint64_t start) {
-    unsigned lane = 0;
-    while (lane < operand.element_count) {
-      if (!Lane(operand, lane)) {
-        ++lane;
-        continue;
-      }
-      const unsigned first = lane;
-      while (lane < operand.element_count && Lane(operand, lane)) ++lane;
-      Emit(operand, start + first * operand.element_size,
-           std::uint64_t{lane - first} * operand.element_size);
+    unsigned element = 0;
+    while (element < operand.element_count) {
+      const unsigned first = element;
+      while (element < operand.element_count && Touched(operand, element)) ++element;
+      const unsigned size = operand.element_size;
+      Emit(operand, start + first * size, std::uint64_t{element - first} * size);
+      if (element == first) ++element;
     }
   }
 

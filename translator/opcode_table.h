@@ -29,7 +29,6 @@ enum class Size : std::uint16_t {
   kOperandNo16,      // 4 or 8 by W
   kStackOperand,     // 8, or 2 with 66h
   kFarPointer,       // 2 more than kOperand
-  kWordOrDword32,    // movsxd: 4, or 2 with 66h
   kTwiceY,           // cmpxchg8b, cmpxchg16b: 8 or 16 by W
   kVector,           // vector length
   kVectorHalf,
@@ -39,7 +38,7 @@ enum class Size : std::uint16_t {
   kDuplicate,    // movddup: 8 of 16, else the vector
   kKmov,         // by mandatory prefix and W: 2, 8, 1, 4
   kEnvironment,  // fnstenv: 28, or 14 with 66h
-  kX87State,     // fnsave: 108, or 94 with 66h
+  kX87State,     // fnsave: 108, or 94
 };
 
 // Sizes of one lane, for masks and broadcasts of EVEX.
@@ -55,9 +54,9 @@ enum class Lane : std::uint8_t {
 };
 
 enum class Masking : std::uint8_t {
-  kPerLane,     // a lane that is masked out is not touched
-  kUnmasked,    // the mask has no say in what is touched
-  kAny,         // all if any lane of the destination is set
+  kPerLane,   // a lane that is masked out is not touched
+  kUnmasked,  // the mask has no say in what is touched
+  kFolded,    // one of memory's lanes is touched if any lane of the destination that gets it is set
   kCompressed,  // as many lanes as are set, packed
 };
 
