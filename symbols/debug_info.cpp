@@ -39,10 +39,13 @@ bool IsLibraryHeader(std::string_view file) {
          file.find("/core/src/") != std::string_view::npos;
 }
 
-// The function's name inside shared_ptr's reference counting, whose plain loads are atomic too.
-bool IsReferenceCount(std::string_view name) {
-  return name.find("_Sp_counted_base") != std::string_view::npos ||
-         name.find("_Sp_counted_deleter") != std::string_view::npos;
+// The functions that count shared_ptr's references: their plain loads are atomic too. Not the
+// constructors.
+bool IsReferenceCount(std::string_view mangled) {
+  return (mangled.starts_with("_ZNSt16_Sp_counted_base") ||
+          mangled.starts_with("_ZNKSt16_Sp_counted_base")) &&
+         mangled.find("EEC1E") == std::string_view::npos &&
+         mangled.find("EEC2E") == std::string_view::npos;
 }
 
 bool IsScope(int tag) {
