@@ -28,6 +28,22 @@ void* MapLow(std::uint64_t size, int protection) {
   return memory;
 }
 
+// x87, SSE, AVX and AVX-512 state.
+constexpr std::uint32_t kVectorComponents = 0xe7;
+
+// Keeps the caller's floating-point control words over a run of the program.
+class NativeFloatControl {
+ public:
+  NativeFloatControl() { asm volatile("stmxcsr %0; fnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
+  ~NativeFloatControl() { asm volatile("ldmxcsr %0; fldcw %1" ::"m"(mxcsr_), "m"(x87_)); }
+  NativeFloatControl(const NativeFloatControl&) = delete;
+  NativeFloatControl& operator=(const NativeFloatControl&) = delete;
+
+ private:
+  std::uint32_t mxcsr_ = 0;
+  std::uint16_t x87_ = 0;
+};
+
 std::uint64_t AddressOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 std::uint32_t Bit(std::uint8_t reg) { return 1u << reg; }
@@ -913,8 +929,8 @@ void CodeCache::EmitStubs() {
       slot(offsetof(CacheThread, registers) + offsetof(RegisterFile, rflags));
   const std::uint64_t stack_top = slot(offsetof(CacheThread, stack)) + CacheThread::kStackSize;
   const auto vector_state =
-      [&](std::uint8_t extension) {  // xsave64 or xrstor64; changes rax, rdx and rcx
-        out.MoveImm(kRax, 0xe7);     // x87, SSE, AVX, AVX-512
+      [&](std::uint8_t extension) {            // xsave64 or xrstor64; changes rax, rdx and rcx
+        out.MoveImm(kRax, kVectorComponents);  // x87, SSE, AVX, AVX-512
         out.MoveImm(kRdx, 0);
         out.Bytes({0x48, 0x0f, 0xae, static_cast<std::uint8_t>(0x04 | extension << 3), 0x25});
         out.Imm32(slot(offsetof(CacheThread, xsave)));
@@ -1169,6 +1185,10 @@ CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop)
   thread_->gs_base = registers.gs_base;
   std::memcpy(thread_->registers.gpr, registers.gpr, sizeof registers.gpr);
   thread_->registers.rflags = registers.rflags;
+  const NativeFloatControl host_control;
+  if (options_.save_vector_state) {
+    asm volatile("xsave64 %0" : "+m"(thread_->xsave) : "a"(kVectorComponents), "d"(0) : "memory");
+  }
   for (;;) {
     thread_->jump = address;
     reinterpret_cast<void (*)()>(enter_stub_)();
