@@ -151,7 +151,7 @@ class AddressSpaceTest : public ::testing::Test {
     for (auto& [at, page] : regions) page.protection = Readable(page.protection);
     ASSERT_EQ(Difference(regions, host, "region", "host"), "");
     machine_->ForEachCarrier([&](Carrier& carrier) {
-      carrier.page_table().ForEach(
+      carrier.view(View::kWhole).ForEach(
           {0}, kUserAddressEnd,
           [&](GuestVirtual address, std::uint64_t length, std::uint64_t entry) {
             if (address.value >= TRAPLINE_AGENT_BASE && address.value < TRAPLINE_AGENT_END) return;
@@ -194,7 +194,7 @@ class AddressSpaceTest : public ::testing::Test {
     }
     ASSERT_EQ(space_->Resolve(carrier, {address}, write, fetch), expected) << std::hex << address;
     if (expected != FaultVerdict::kMapped) return;
-    const std::uint64_t entry = carrier.page_table().Lookup({address});
+    const std::uint64_t entry = carrier.view(View::kWhole).Lookup({address});
     ASSERT_NE(entry & PageEntry::kPresent, 0u);
     if (write) {
       ASSERT_NE(entry & PageEntry::kWritable, 0u);
@@ -464,14 +464,14 @@ TEST_P(AddressSpaceRandom, WindowsAreForEver) {
 TEST_F(AddressSpaceTest, LargePagesWhereABlockIsWhole) {
   MapFixed(kArena, 3 * 512, PROT_READ | PROT_WRITE);
   Access(*carriers_[0], kArena + kLargePageSize + 5, true, false);
-  const std::uint64_t entry = carriers_[0]->page_table().Lookup({kArena + kLargePageSize});
+  const std::uint64_t entry = carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize});
   EXPECT_NE(entry & PageEntry::kLarge, 0u);
   ExpectConsistent();
   // One page less: the large page is gone at once.
   ASSERT_EQ(space_->Mprotect(kArena + kLargePageSize + 3 * kPageSize, kPageSize, PROT_READ), 0);
-  EXPECT_EQ(carriers_[0]->page_table().Lookup({kArena + kLargePageSize}), 0u);
+  EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize}), 0u);
   Access(*carriers_[0], kArena + kLargePageSize, true, false);
-  EXPECT_EQ(carriers_[0]->page_table().Lookup({kArena + kLargePageSize}) & PageEntry::kLarge, 0u);
+  EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize}) & PageEntry::kLarge, 0u);
   ExpectConsistent();
 }
 
@@ -553,9 +553,9 @@ TEST_F(AddressSpaceTest, BeyondTheEndOfAFile) {
        {std::pair{0, FaultVerdict::kMapped}, std::pair{1, FaultVerdict::kBusError}}) {
     const std::uint64_t address = kArena + page * kPageSize;
     ASSERT_EQ(space_->Resolve(*carriers_[0], {address}, false, false), FaultVerdict::kMapped);
-    const std::uint64_t entry = carriers_[0]->page_table().Lookup({address});
+    const std::uint64_t entry = carriers_[0]->view(View::kWhole).Lookup({address});
     space_->Distrust(*carriers_[0], GuestPhysical{entry & PageEntry::kAddress});
-    EXPECT_EQ(carriers_[0]->page_table().Lookup({address}), 0u);
+    EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({address}), 0u);
     EXPECT_EQ(space_->Resolve(*carriers_[0], {address}, false, false), verdict);
   }
   close(fd);
@@ -635,8 +635,8 @@ TEST_F(AddressSpaceTest, PageUseTellsCarriersApart) {
   const auto touch = [&](Carrier& carrier, std::uint64_t address) {
     ASSERT_EQ(space_->Resolve(carrier, {address}, false, false), FaultVerdict::kMapped);
     // As the processor does on the access.
-    const std::uint64_t entry = carrier.page_table().Lookup({address});
-    carrier.page_table().Map({address}, {entry & PageEntry::kAddress}, kPageSize,
+    const std::uint64_t entry = carrier.view(View::kWhole).Lookup({address});
+    carrier.view(View::kWhole).Map({address}, {entry & PageEntry::kAddress}, kPageSize,
                              (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
   };
   touch(first, kArena);
@@ -657,8 +657,8 @@ TEST_F(AddressSpaceTest, DISABLED_PageUseSurvivesNeighboursFaults) {
   Carrier& carrier = *carriers_[0];
   MapFixed(kArena, 2, PROT_READ | PROT_WRITE);
   ASSERT_EQ(space_->Resolve(carrier, {kArena}, false, false), FaultVerdict::kMapped);
-  const std::uint64_t entry = carrier.page_table().Lookup({kArena});
-  carrier.page_table().Map({kArena}, {entry & PageEntry::kAddress}, kPageSize,
+  const std::uint64_t entry = carrier.view(View::kWhole).Lookup({kArena});
+  carrier.view(View::kWhole).Map({kArena}, {entry & PageEntry::kAddress}, kPageSize,
                            (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
   MapFixed(kArena + 64 * kPageSize, 1, PROT_READ);
   ASSERT_EQ(space_->Resolve(carrier, {kArena + 64 * kPageSize}, false, false),

@@ -1,0 +1,32 @@
+/* Allocations made on behalf of the program by functions that call malloc in turn: operator new,
+ * strdup, ... The block is reported once, with the program's call as its origin. */
+#ifndef TRAPLINE_GUEST_AGENT_PRELOAD_ALLOCATION_H_
+#define TRAPLINE_GUEST_AGENT_PRELOAD_ALLOCATION_H_
+
+#include "guest-agent/preload/runtime.h"
+
+struct Allocation {
+  uint64_t ip;          /* of the outermost such call that is under way; 0: none */
+  const void* reported; /* the block last reported as allocated */
+  const void* freeing;  /* the block being freed, already reported as such */
+};
+INTERNAL extern __thread struct Allocation current_allocation;
+
+/* The outermost call counts. */
+static inline struct Allocation BeginAllocation(uint64_t ip) {
+  struct Allocation outer = current_allocation;
+  if (!outer.ip) current_allocation.ip = ip;
+  current_allocation.reported = NULL;
+  return outer;
+}
+
+static inline void EndAllocation(struct Allocation outer, const void* block, size_t size,
+                                 uint64_t ip) {
+  if (block && current_allocation.reported != block) {
+    current_allocation.reported = block;
+    Event(TRAPLINE_ALLOCATE, block, size, outer.ip ? outer.ip : ip);
+  }
+  current_allocation.ip = 0;
+}
+
+#endif

@@ -1,0 +1,341 @@
+/* Mutexes, reader-writer locks, spinlocks, barriers, condition variables, semaphores and one-time
+ * initialisation, of POSIX, of C11, and the guards of C++ static locals. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "guest-agent/preload/runtime.h"
+
+/* A robust mutex whose owner died is taken all the same. */
+static inline int Acquired(int result) { return result == 0 || result == EOWNERDEAD; }
+
+/* An attempt to take a lock: reported once it succeeded. */
+#define ACQUIRE(kind, lock, lock_kind, attempt)               \
+  Ready();                                                    \
+  int result = (attempt);                                     \
+  if (Acquired(result)) Event(kind, lock, lock_kind, CALLER); \
+  return result
+
+#define RELEASE(kind, lock, lock_kind, release) \
+  Ready();                                      \
+  Event(kind, lock, lock_kind, CALLER);         \
+  return release
+
+/* Reported afterwards: who destroys a lock in use keeps it. Nobody can reuse the memory before
+ * the caller knows. */
+#define DESTROY(lock, destroy)                                      \
+  Ready();                                                          \
+  int result = (destroy);                                           \
+  if (result == 0) Event(TRAPLINE_SYNC_DESTROYED, lock, 0, CALLER); \
+  return result
+
+/* -- Mutexes: of every type alike; a recursive one is reported each time. -- */
+
+#define ACQUIRE_MUTEX(attempt) ACQUIRE(TRAPLINE_ACQUIRE, mutex, TRAPLINE_LOCK_MUTEX, attempt)
+#define RELEASE_MUTEX(release) RELEASE(TRAPLINE_RELEASE, mutex, TRAPLINE_LOCK_MUTEX, release)
+
+WRAPPER int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  ACQUIRE_MUTEX(real.pthread_mutex_lock(mutex));
+}
+
+WRAPPER int pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  ACQUIRE_MUTEX(real.pthread_mutex_trylock(mutex));
+}
+
+WRAPPER int pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* deadline) {
+  ACQUIRE_MUTEX(real.pthread_mutex_timedlock(mutex, deadline));
+}
+
+WRAPPER int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
+                                    const struct timespec* deadline) {
+  ACQUIRE_MUTEX(real.pthread_mutex_clocklock(mutex, clock, deadline));
+}
+
+WRAPPER int pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  RELEASE_MUTEX(real.pthread_mutex_unlock(mutex));
+}
+
+WRAPPER int pthread_mutex_destroy(pthread_mutex_t* mutex) {
+  DESTROY(mutex, real.pthread_mutex_destroy(mutex));
+}
+
+/* Names that libraries built against older versions of libc call. */
+WRAPPER int __pthread_mutex_lock(pthread_mutex_t* mutex);
+WRAPPER int __pthread_mutex_trylock(pthread_mutex_t* mutex);
+WRAPPER int __pthread_mutex_unlock(pthread_mutex_t* mutex);
+WRAPPER int __pthread_mutex_destroy(pthread_mutex_t* mutex);
+
+int __pthread_mutex_lock(pthread_mutex_t* mutex) { ACQUIRE_MUTEX(real.pthread_mutex_lock(mutex)); }
+
+int __pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  ACQUIRE_MUTEX(real.pthread_mutex_trylock(mutex));
+}
+
+int __pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  RELEASE_MUTEX(real.pthread_mutex_unlock(mutex));
+}
+
+int __pthread_mutex_destroy(pthread_mutex_t* mutex) {
+  DESTROY(mutex, real.pthread_mutex_destroy(mutex));
+}
+
+WRAPPER int mtx_lock(mtx_t* mutex) { ACQUIRE_MUTEX(real.mtx_lock(mutex)); }
+
+WRAPPER int mtx_trylock(mtx_t* mutex) { ACQUIRE_MUTEX(real.mtx_trylock(mutex)); }
+
+WRAPPER int mtx_timedlock(mtx_t* restrict mutex, const struct timespec* restrict deadline) {
+  ACQUIRE_MUTEX(real.mtx_timedlock(mutex, deadline));
+}
+
+WRAPPER int mtx_unlock(mtx_t* mutex) { RELEASE_MUTEX(real.mtx_unlock(mutex)); }
+
+WRAPPER void mtx_destroy(mtx_t* mutex) {
+  Ready();
+  real.mtx_destroy(mutex);
+  Event(TRAPLINE_SYNC_DESTROYED, mutex, 0, CALLER);
+}
+
+/* A stream's lock, which programs use to keep their output together. */
+WRAPPER void flockfile(FILE* stream) {
+  Ready();
+  real.flockfile(stream);
+  Event(TRAPLINE_ACQUIRE, stream, TRAPLINE_LOCK_MUTEX, CALLER);
+}
+
+WRAPPER int ftrylockfile(FILE* stream) {
+  ACQUIRE(TRAPLINE_ACQUIRE, stream, TRAPLINE_LOCK_MUTEX, real.ftrylockfile(stream));
+}
+
+WRAPPER void funlockfile(FILE* stream) {
+  Ready();
+  Event(TRAPLINE_RELEASE, stream, TRAPLINE_LOCK_MUTEX, CALLER);
+  real.funlockfile(stream);
+}
+
+/* -- Reader-writer locks -- */
+
+#define ACQUIRE_READ(attempt) ACQUIRE(TRAPLINE_ACQUIRE_SHARED, lock, TRAPLINE_LOCK_RWLOCK, attempt)
+#define ACQUIRE_WRITE(attempt) ACQUIRE(TRAPLINE_ACQUIRE, lock, TRAPLINE_LOCK_RWLOCK, attempt)
+
+WRAPPER int pthread_rwlock_rdlock(pthread_rwlock_t* lock) {
+  ACQUIRE_READ(real.pthread_rwlock_rdlock(lock));
+}
+
+WRAPPER int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) {
+  ACQUIRE_READ(real.pthread_rwlock_tryrdlock(lock));
+}
+
+WRAPPER int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const struct timespec* deadline) {
+  ACQUIRE_READ(real.pthread_rwlock_timedrdlock(lock, deadline));
+}
+
+WRAPPER int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock,
+                                       const struct timespec* deadline) {
+  ACQUIRE_READ(real.pthread_rwlock_clockrdlock(lock, clock, deadline));
+}
+
+WRAPPER int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
+  ACQUIRE_WRITE(real.pthread_rwlock_wrlock(lock));
+}
+
+WRAPPER int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) {
+  ACQUIRE_WRITE(real.pthread_rwlock_trywrlock(lock));
+}
+
+WRAPPER int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, const struct timespec* deadline) {
+  ACQUIRE_WRITE(real.pthread_rwlock_timedwrlock(lock, deadline));
+}
+
+WRAPPER int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock,
+                                       const struct timespec* deadline) {
+  ACQUIRE_WRITE(real.pthread_rwlock_clockwrlock(lock, clock, deadline));
+}
+
+/* Which side the caller holds is what libc's own unlock goes by: a lock has a writer exactly while
+ * it is held for writing. */
+static void ReportRwlockRelease(const pthread_rwlock_t* lock, uint64_t ip) {
+  int written = *(const volatile int*)&lock->__data.__cur_writer != 0;
+  Event(written ? TRAPLINE_RELEASE : TRAPLINE_RELEASE_SHARED, lock, TRAPLINE_LOCK_RWLOCK, ip);
+}
+
+WRAPPER int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  if (ReadyAgent()) ReportRwlockRelease(lock, CALLER);
+  return real.pthread_rwlock_unlock(lock);
+}
+
+WRAPPER int pthread_rwlock_destroy(pthread_rwlock_t* lock) {
+  DESTROY(lock, real.pthread_rwlock_destroy(lock));
+}
+
+/* -- Spinlocks -- */
+
+WRAPPER int pthread_spin_lock(pthread_spinlock_t* lock) {
+  ACQUIRE(TRAPLINE_ACQUIRE, lock, TRAPLINE_LOCK_SPINLOCK, real.pthread_spin_lock(lock));
+}
+
+WRAPPER int pthread_spin_trylock(pthread_spinlock_t* lock) {
+  ACQUIRE(TRAPLINE_ACQUIRE, lock, TRAPLINE_LOCK_SPINLOCK, real.pthread_spin_trylock(lock));
+}
+
+WRAPPER int pthread_spin_unlock(pthread_spinlock_t* lock) {
+  RELEASE(TRAPLINE_RELEASE, lock, TRAPLINE_LOCK_SPINLOCK, real.pthread_spin_unlock(lock));
+}
+
+WRAPPER int pthread_spin_destroy(pthread_spinlock_t* lock) {
+  DESTROY(lock, real.pthread_spin_destroy(lock));
+}
+
+/* -- Barriers -- */
+
+/* How many threads a barrier waits for: the third word of glibc's struct pthread_barrier (2.25 and
+ * later), which its header keeps to itself. */
+static uint64_t Participants(const pthread_barrier_t* barrier) {
+  return ((const volatile unsigned*)barrier)[2];
+}
+
+WRAPPER int pthread_barrier_wait(pthread_barrier_t* barrier) {
+  if (!ReadyAgent()) return real.pthread_barrier_wait(barrier);
+  /* Read before: whoever leaves first may destroy it. */
+  uint64_t participants = Participants(barrier);
+  Event(TRAPLINE_BARRIER_ENTER, barrier, participants, CALLER);
+  int result = real.pthread_barrier_wait(barrier);
+  Event(TRAPLINE_BARRIER_LEAVE, barrier, participants, CALLER);
+  return result;
+}
+
+WRAPPER int pthread_barrier_destroy(pthread_barrier_t* barrier) {
+  DESTROY(barrier, real.pthread_barrier_destroy(barrier));
+}
+
+/* -- Condition variables: no order of their own. A program that waits for a condition in a loop
+ * is ordered by the mutex; one that relies on a signal alone is wrong, for wake-ups may be
+ * spurious. -- */
+
+struct Reacquired {
+  const void* mutex;
+  uint64_t ip;
+};
+
+/* Also when the wait is cancelled: the clean-up handlers run with the mutex held. */
+static void ReportReacquired(void* argument) {
+  const struct Reacquired* reacquired = argument;
+  Event(TRAPLINE_ACQUIRE, reacquired->mutex, TRAPLINE_LOCK_MUTEX, reacquired->ip);
+}
+
+#define WAIT(mutex_, wait)                                                       \
+  if (!ReadyAgent()) return (wait);                                              \
+  struct Reacquired reacquired = {(mutex_), CALLER};                             \
+  int result;                                                                    \
+  Event(TRAPLINE_RELEASE, reacquired.mutex, TRAPLINE_LOCK_MUTEX, reacquired.ip); \
+  pthread_cleanup_push(ReportReacquired, &reacquired);                           \
+  result = (wait);                                                               \
+  pthread_cleanup_pop(1);                                                        \
+  return result
+
+WRAPPER int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  WAIT(mutex, real.pthread_cond_wait(condition, mutex));
+}
+
+WRAPPER int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                   const struct timespec* deadline) {
+  WAIT(mutex, real.pthread_cond_timedwait(condition, mutex, deadline));
+}
+
+WRAPPER int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                   clockid_t clock, const struct timespec* deadline) {
+  WAIT(mutex, real.pthread_cond_clockwait(condition, mutex, clock, deadline));
+}
+
+WRAPPER int cnd_wait(cnd_t* condition, mtx_t* mutex) {
+  WAIT(mutex, real.cnd_wait(condition, mutex));
+}
+
+WRAPPER int cnd_timedwait(cnd_t* restrict condition, mtx_t* restrict mutex,
+                          const struct timespec* restrict deadline) {
+  WAIT(mutex, real.cnd_timedwait(condition, mutex, deadline));
+}
+
+/* -- Semaphores: a post happens before every wait that comes through after it. -- */
+
+#define SEMAPHORE_WAIT(wait)                                            \
+  Ready();                                                              \
+  int result = (wait);                                                  \
+  if (result == 0) Event(TRAPLINE_HAPPENS_AFTER, semaphore, 0, CALLER); \
+  return result
+
+WRAPPER int sem_post(sem_t* semaphore) {
+  RELEASE(TRAPLINE_HAPPENS_BEFORE, semaphore, 0, real.sem_post(semaphore));
+}
+
+WRAPPER int sem_wait(sem_t* semaphore) { SEMAPHORE_WAIT(real.sem_wait(semaphore)); }
+
+WRAPPER int sem_trywait(sem_t* semaphore) { SEMAPHORE_WAIT(real.sem_trywait(semaphore)); }
+
+WRAPPER int sem_timedwait(sem_t* restrict semaphore, const struct timespec* restrict deadline) {
+  SEMAPHORE_WAIT(real.sem_timedwait(semaphore, deadline));
+}
+
+WRAPPER int sem_clockwait(sem_t* restrict semaphore, clockid_t clock,
+                          const struct timespec* restrict deadline) {
+  SEMAPHORE_WAIT(real.sem_clockwait(semaphore, clock, deadline));
+}
+
+WRAPPER int sem_destroy(sem_t* semaphore) { DESTROY(semaphore, real.sem_destroy(semaphore)); }
+
+/* -- One-time initialisation: the initialiser happens before the return of every call. -- */
+
+/* A call that may run the initialiser, which has no parameter to find this by. */
+struct OnceCall {
+  const void* control;
+  void (*initialiser)(void);
+  uint64_t ip;
+  struct OnceCall* outer; /* the initialiser of another one makes this call */
+};
+static __thread struct OnceCall* once_call;
+
+static void RunInitialiser(void) {
+  const struct OnceCall* call = once_call;
+  once_call = call->outer; /* now: the initialiser may leave by an exception */
+  call->initialiser();
+  Event(TRAPLINE_HAPPENS_BEFORE, call->control, 0, call->ip);
+}
+
+#define ONCE(control_, initialiser_, once)                                \
+  struct OnceCall call = {(control_), (initialiser_), CALLER, once_call}; \
+  once_call = &call;                                                      \
+  once;                                                                   \
+  once_call = call.outer;                                                 \
+  Event(TRAPLINE_HAPPENS_AFTER, call.control, 0, call.ip)
+
+WRAPPER int pthread_once(pthread_once_t* control, void (*initialiser)(void)) {
+  if (!ReadyAgent()) return real.pthread_once(control, initialiser);
+  int result;
+  ONCE(control, initialiser, result = real.pthread_once(control, RunInitialiser));
+  return result;
+}
+
+WRAPPER void call_once(once_flag* flag, void (*initialiser)(void)) {
+  if (!ReadyAgent()) {
+    real.call_once(flag, initialiser);
+    return;
+  }
+  ONCE(flag, initialiser, real.call_once(flag, RunInitialiser));
+}
+
+/* The compiler's code looks at the guard's first byte itself and calls only while it is 0. So the
+ * byte is reported as written atomically: later plain reads of it are acquires. */
+WRAPPER int __cxa_guard_acquire(uint64_t* guard) {
+  REQUIRE(__cxa_guard_acquire);
+  int initialise = real.__cxa_guard_acquire(guard);
+  if (!initialise) Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
+  return initialise;
+}
+
+WRAPPER void __cxa_guard_release(uint64_t* guard) {
+  REQUIRE(__cxa_guard_release);
+  const Agent* agent = runtime.agent;
+  if (agent) {
+    agent->event(TRAPLINE_HAPPENS_BEFORE, (uint64_t)guard, 0, CALLER);
+    agent->access(TRAPLINE_ATOMIC_WRITE, (uint64_t)guard, 1, CALLER, CALLER_STACK);
+  }
+  real.__cxa_guard_release(guard);
+}

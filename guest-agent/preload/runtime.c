@@ -1,0 +1,201 @@
+#include "guest-agent/preload/runtime.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+struct Runtime runtime;
+struct RealFunctions real;
+
+/* For the library's tests: reports go to `agent` from now on, to nobody if it is null. Not for
+ * programs: the monitor finds nothing through it. */
+WRAPPER void trapline_preload_set_interface(const struct trapline_agent_interface* agent);
+
+struct Function {
+  const char* name;
+  const char* version; /* null: the default one */
+  size_t offset;       /* of its pointer in struct RealFunctions */
+};
+
+#define ENTRY(name) {#name, NULL, offsetof(struct RealFunctions, name)},
+#define ENTRY_VERSION(name, version) {#name, version, offsetof(struct RealFunctions, name)},
+static const struct Function kLibc[] = {
+    ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(ENTRY, ENTRY_VERSION)
+        SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
+            STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+#undef ENTRY
+#undef ENTRY_VERSION
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void* FindNext(const char* name, const char* version) {
+  void* found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
+  return found ? found : dlsym(RTLD_NEXT, name);
+}
+
+static void** PointerOf(const struct Function* function) {
+  return (void**)((char*)&real + function->offset);
+}
+
+static void FindAll(const struct Function* functions, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    *PointerOf(&functions[i]) = FindNext(functions[i].name, functions[i].version);
+}
+
+/* A lookup that fails costs microseconds, and most programs lack whole groups. */
+static void FindGroup(const struct Function* functions, size_t count) {
+  void* first = FindNext(functions[0].name, functions[0].version);
+  if (first) FindAll(functions, count);
+}
+
+/* Before the library is relocated its references to other libraries lead nowhere. This pointer
+ * is the one to tell: it holds the address only once the relocations have been applied. */
+static const void* const volatile relocated_marker = &runtime;
+
+static int IsRelocated(void) { return relocated_marker == &runtime; }
+
+static int SameLibrary(const void* first, const void* second) {
+  Dl_info of_first;
+  Dl_info of_second;
+  return dladdr(first, &of_first) && dladdr(second, &of_second) &&
+         of_first.dli_fbase == of_second.dli_fbase;
+}
+
+/* Widens *argument, a pair of begin and end that starts as some address twice, to the whole library
+ * around it. */
+static int FindExtent(struct dl_phdr_info* library, size_t size, void* argument) {
+  (void)size;
+  uint64_t* extent = argument;
+  uint64_t begin = UINT64_MAX;
+  uint64_t end = 0;
+  for (size_t i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* segment = &library->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD) continue;
+    uint64_t address = library->dlpi_addr + segment->p_vaddr;
+    if (address < begin) begin = address;
+    if (address + segment->p_memsz > end) end = address + segment->p_memsz;
+  }
+  if (extent[0] < begin || extent[0] >= end) return 0;
+  extent[0] = begin;
+  extent[1] = end;
+  return 1;
+}
+
+static int NameContains(const char* path, const char* part) {
+  const char* name = path;
+  for (; *path; ++path)
+    if (*path == '/') name = path + 1;
+  for (; *name; ++name) {
+    size_t i = 0;
+    while (part[i] && name[i] == part[i]) ++i;
+    if (!part[i]) return 1;
+  }
+  return 0;
+}
+
+/* An allocator by its own library, such as libjemalloc or libtcmalloc; not a library of the program
+ * that happens to define malloc among other things. */
+static void FindAllocator(void) {
+  void* allocate = *(void**)&real.malloc;
+  runtime.allocator_is_libc = SameLibrary(allocate, *(void**)&real.sem_post);
+  Dl_info info;
+  if (runtime.allocator_is_libc || !dladdr(allocate, &info) || !info.dli_fname ||
+      !NameContains(info.dli_fname, "malloc"))
+    return;
+  uint64_t extent[2] = {(uint64_t)allocate, (uint64_t)allocate};
+  dl_iterate_phdr(FindExtent, extent);
+  runtime.allocator_begin = extent[0];
+  runtime.allocator_size = extent[1] - extent[0];
+}
+
+static const Agent* FindAgent(void) {
+  const Agent* agent = (const Agent*)getauxval(TRAPLINE_AT_AGENT);
+  if (!agent || agent->version != TRAPLINE_AGENT_INTERFACE_VERSION || agent->size < sizeof(Agent))
+    return NULL;
+  return agent;
+}
+
+void Initialise(void) {
+  if (runtime.state != kRuntimeUnused || !IsRelocated()) return;
+  runtime.state = kRuntimeInitialising;
+  int saved_errno = errno;
+  FindAll(kLibc, COUNT(kLibc));
+  FindGroup(kCxx, COUNT(kCxx));
+  FindGroup(kGomp, COUNT(kGomp));
+  FindGroup(kAnnotations, COUNT(kAnnotations));
+  FindGroup(kTsan, COUNT(kTsan));
+  FindAllocator();
+  runtime.agent = FindAgent();
+  if (runtime.agent) RegisterInitialThread();
+  errno = saved_errno;
+  runtime.state = kRuntimeReady;
+}
+
+/* What was not found is no error of the program's: takes the message back. The second call frees
+ * it. */
+static void ForgetErrors(void) {
+  dlerror();
+  dlerror();
+}
+
+/* Initialise itself may run too early for messages: they are translated. */
+__attribute__((constructor)) static void InitialiseAtStart(void) {
+  Initialise();
+  ForgetErrors();
+}
+
+void trapline_preload_set_interface(const struct trapline_agent_interface* agent) {
+  Initialise();
+  runtime.agent = agent;
+  if (agent) RegisterInitialThread();
+}
+
+static void* FindIn(const char* library, const char* name, const char* version) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return NULL;
+  void* found = version ? dlvsym(handle, name, version) : NULL;
+  if (!found) found = dlsym(handle, name);
+  /* Kept open once something was found: the pointer must stay good. */
+  if (found && !SameLibrary(found, &runtime)) return found;
+  dlclose(handle);
+  return NULL;
+}
+
+void* FindLate(const char* name, const char* version, uint64_t caller) {
+  static const char* const kRuntimeLibraries[] = {"libstdc++.so.6", "libc++abi.so.1",
+                                                  "libgomp.so.1"};
+  int saved_errno = errno;
+  void* found = FindNext(name, version);
+  Dl_info info;
+  if (!found && dladdr((const void*)caller, &info) && info.dli_fname)
+    found = FindIn(info.dli_fname, name, version);
+  for (size_t i = 0; !found && i < COUNT(kRuntimeLibraries); ++i)
+    found = FindIn(kRuntimeLibraries[i], name, version);
+  ForgetErrors();
+  errno = saved_errno;
+  return found;
+}
+
+static void Complain(const char* text) {
+  size_t length = 0;
+  while (text[length]) ++length;
+  if (write(STDERR_FILENO, text, length) < 0) return;
+}
+
+void* FindLateOrDie(const char* name, const char* version, uint64_t caller) {
+  void* found = FindLate(name, version, caller);
+  if (found) return found;
+  Dl_info info;
+  Complain(dladdr((const void*)caller, &info) && info.dli_fname ? info.dli_fname : "program");
+  Complain(": symbol lookup error: undefined symbol: ");
+  Complain(name);
+  Complain(" (no loaded library other than libtrapline-preload.so defines it)\n");
+  _exit(127);
+}
