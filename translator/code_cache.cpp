@@ -31,11 +31,12 @@ void* MapLow(std::uint64_t size, int protection) {
 // x87, SSE, AVX and AVX-512 state.
 constexpr std::uint32_t kVectorComponents = 0xe7;
 
-// Keeps the caller's floating-point control words over a run of the program.
+// Keeps the caller's floating-point control words over a run of the program, which may leave x87
+// exceptions pending.
 class NativeFloatControl {
  public:
   NativeFloatControl() { asm volatile("stmxcsr %0; fnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
-  ~NativeFloatControl() { asm volatile("ldmxcsr %0; fldcw %1" ::"m"(mxcsr_), "m"(x87_)); }
+  ~NativeFloatControl() { asm volatile("ldmxcsr %0; fninit; fldcw %1" ::"m"(mxcsr_), "m"(x87_)); }
   NativeFloatControl(const NativeFloatControl&) = delete;
   NativeFloatControl& operator=(const NativeFloatControl&) = delete;
 
@@ -532,6 +533,9 @@ class CodeCache::RegionBuilder {
                              byte == 0x36 || byte == 0x3e;
         if (segment && (gs || byte != 0x64)) continue;
         if (without_repeat && (byte == 0xf2 || byte == 0xf3)) continue;
+        // A REX that another prefix follows is void, and must not come to stand before the opcode.
+        const bool last = i + 1 == item.in.opcode_offset;
+        if ((byte & 0xf0) == 0x40 && !last) continue;
       }
       out_.Bytes({byte});
     }
@@ -1186,7 +1190,9 @@ CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop)
   std::memcpy(thread_->registers.gpr, registers.gpr, sizeof registers.gpr);
   thread_->registers.rflags = registers.rflags;
   const NativeFloatControl host_control;
-  if (options_.save_vector_state) {
+  if (options_.save_vector_state && registers.xsave != nullptr) {
+    std::memmove(thread_->xsave, registers.xsave, sizeof thread_->xsave);
+  } else if (options_.save_vector_state) {
     asm volatile("xsave64 %0" : "+m"(thread_->xsave) : "a"(kVectorComponents), "d"(0) : "memory");
   }
   for (;;) {
@@ -1195,6 +1201,7 @@ CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop)
     ++statistics_.exits;
     std::memcpy(registers.gpr, thread_->registers.gpr, sizeof registers.gpr);
     registers.rflags = thread_->registers.rflags;
+    if (options_.save_vector_state) registers.xsave = thread_->xsave;
     switch (static_cast<ExitKind>(thread_->exit_kind)) {
       case ExitKind::kLink:
         registers.rip = LinkTarget(thread_->exit_argument);

@@ -107,8 +107,9 @@ class CodeCache {
 
   // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
   // must be stepped, whose address rip then is. All other registers are read from and left in
-  // `registers`; the vector state too if save_vector_state is set (registers.xsave is then the
-  // thread's).
+  // `registers`. If save_vector_state is set, so is the vector state: registers.xsave is an image
+  // of CacheThread::kXsaveSize bytes to start with, or null for the caller's own, and the thread's
+  // image afterwards.
   enum class RunResult { kStopped, kMustStep, kNoCode };
   RunResult Run(RegisterFile& registers, std::uint64_t stop);
 

@@ -3,32 +3,45 @@
 namespace trapline {
 namespace {
 
-bool HasByteOperands(const Instruction& instruction) {
+// Which of the ModRM registers (without ModRM: the opcode's) are bytes.
+struct ByteRegisters {
+  bool reg = false;
+  bool rm = false;
+};
+
+ByteRegisters BytesOf(const Instruction& instruction) {
   const std::uint8_t opcode = instruction.opcode;
+  if (instruction.encoding != Encoding::kLegacy) return {};
   if (instruction.map == kMapOneByte) {
-    if (opcode < 0x40) return (opcode & 1) == 0;
+    if (opcode < 0x40) return {(opcode & 1) == 0, (opcode & 1) == 0};
     switch (opcode) {
-      case 0x80:
       case 0x84:
       case 0x86:
       case 0x88:
       case 0x8a:
+        return {true, true};
+      case 0x80:
       case 0xc0:
       case 0xc6:
       case 0xd0:
       case 0xd2:
       case 0xf6:
       case 0xfe:
-        return true;
+        return {false, true};
       default:
-        return opcode >= 0xb0 && opcode <= 0xb7;
+        return {opcode >= 0xb0 && opcode <= 0xb7, false};
     }
   }
   if (instruction.map == kMap0F) {
-    if (opcode >= 0x90 && opcode <= 0x9f) return true;
-    return opcode == 0xb0 || opcode == 0xb6 || opcode == 0xbe || opcode == 0xc0;
+    if (opcode == 0xb0 || opcode == 0xc0) return {true, true};
+    return {false, (opcode >= 0x90 && opcode <= 0x9f) || opcode == 0xb6 || opcode == 0xbe};
   }
-  return instruction.map == kMap0F38 && opcode == 0xf0;  // crc32
+  return {false, instruction.map == kMap0F38 && opcode == 0xf0};  // crc32
+}
+
+// Without REX 4 to 7 are ah, ch, dh, bh: parts of registers 0 to 3.
+std::uint8_t WholeRegister(const Instruction& instruction, std::uint8_t number, bool is_byte) {
+  return is_byte && instruction.rex == 0 && number >= 4 && number < 8 ? number - 4 : number;
 }
 
 FlagUse OneByteFlagUse(const Instruction& instruction) {
@@ -134,9 +147,12 @@ FlagUse TwoByteFlagUse(const Instruction& instruction) {
 
 std::uint16_t NamedRegisters(const Instruction& instruction) {
   unsigned registers = 0;
+  const ByteRegisters bytes = BytesOf(instruction);
   if (instruction.has_modrm) {
-    registers |= 1u << instruction.reg();
-    if (!instruction.modrm_is_memory()) registers |= 1u << instruction.rm();
+    registers |= 1u << WholeRegister(instruction, instruction.reg(), bytes.reg);
+    if (!instruction.modrm_is_memory()) {
+      registers |= 1u << WholeRegister(instruction, instruction.rm(), bytes.rm);
+    }
   } else {
     // The opcode's low bits, whether or not they name a register.
     registers |= 1u << ((instruction.opcode & 7) | (instruction.rex & 1) << 3);
@@ -170,12 +186,11 @@ FlagUse StatusFlagUse(const Instruction& instruction) {
 }
 
 bool NamesHighByte(const Instruction& instruction) {
-  if (instruction.encoding != Encoding::kLegacy || instruction.rex != 0 ||
-      !HasByteOperands(instruction))
-    return false;
-  if (!instruction.has_modrm) return (instruction.opcode & 7) >= 4;
-  const bool reg = (instruction.modrm >> 3 & 7) >= 4;
-  const bool rm = !instruction.modrm_is_memory() && (instruction.modrm & 7) >= 4;
+  const ByteRegisters bytes = BytesOf(instruction);
+  if (instruction.rex != 0) return false;
+  if (!instruction.has_modrm) return bytes.reg && (instruction.opcode & 7) >= 4;
+  const bool reg = bytes.reg && instruction.reg() >= 4;
+  const bool rm = bytes.rm && !instruction.modrm_is_memory() && instruction.rm() >= 4;
   return reg || rm;
 }
 
