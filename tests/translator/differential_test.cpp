@@ -107,6 +107,7 @@ namespace {
 constexpr std::uint64_t kArenaSize = 65536;
 constexpr std::uint64_t kGap = 1u << 20;
 constexpr std::uint64_t kCodeSize = 64u << 20;
+constexpr std::uint64_t kAllSize = kCodeSize + kArenaSize + 3 * kGap;
 constexpr std::uint64_t kCodeStep = 256;
 constexpr std::uint64_t kStatusFlags = 0x8d5;
 constexpr std::uint64_t kDirection = 0x400;
@@ -172,9 +173,9 @@ class Differential : public ::testing::Test {
  protected:
   Differential() : random_(77) {
     // Below 2 GiB, so that addresses cut to 32 bits are the same.
-    const std::uint64_t size = kCodeSize + kArenaSize + 3 * kGap;
-    auto* all = static_cast<unsigned char*>(mmap(
-        nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0));
+    auto* all = static_cast<unsigned char*>(
+        mmap(nullptr, kAllSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT,
+             -1, 0));
     if (all == MAP_FAILED) throw std::bad_alloc();
     code_ = all + kGap;
     arena_ = code_ + kCodeSize + kGap;
@@ -484,6 +485,11 @@ class Differential : public ::testing::Test {
     });
   }
 
+  // Reaches 256 MiB around its base, beyond what the test restores.
+  static bool IsBitString(const Instruction& in) {
+    return in.operand_count != 0 && in.operands[0].pattern == Pattern::kBitString;
+  }
+
   // The filler's displacement replaced by one that keeps addresses in the arena.
   void PatchDisplacement(EncodedBytes& bytes, const Instruction& in, std::uint64_t rip) const {
     if (in.displacement_size != 4) return;
@@ -546,7 +552,7 @@ TEST_F(Differential, EveryEncoding) {
   unsigned long long stepped = 0;
   unsigned long long failures = 0;
   RandomArena();
-  for (const auto& original : Pool(Stride(23))) {
+  for (const auto& original : Pool(Stride(37))) {
     EncodedBytes bytes{};
     std::copy(original.begin(), original.end(), bytes.begin());
     const auto length = Decode(bytes, 0x1000)->length;
@@ -558,7 +564,8 @@ TEST_F(Differential, EveryEncoding) {
     RandomImage();
     const bool string = !in->modrm_is_memory() && in->operand_count != 0;
     // rsi and r14 are the corpus's index registers, rcx counts.
-    const std::uint16_t small = string ? 1u << kRcx : Random() % 2 == 0 ? 1u << kRsi | 1u << 14 : 0;
+    std::uint16_t small = string ? 1u << kRcx : Random() % 2 == 0 ? 1u << kRsi | 1u << 14 : 0;
+    if (IsBitString(*in)) small = static_cast<std::uint16_t>(1u << in->reg());
     const RegisterFile registers = RandomRegisters(small, Random() % 4 != 0);
     const Outcome native = Natively(entry, registers);
     if (native.fault.number == SIGILL) {
@@ -599,6 +606,102 @@ TEST_F(Differential, EveryEncoding) {
       run, faults, stepped, illegal, failures);
   EXPECT_GT(run, 5000u);
   EXPECT_EQ(failures, 0u);
+}
+
+// Random sequences of two to six instructions.
+class Sequences : public Differential {
+ protected:
+  // `with_faults`: sequences that fault natively are compared too.
+  void Run(unsigned count, bool with_faults) {
+    const auto pool = Pool(11);
+    unsigned long long run = 0;
+    unsigned long long faults = 0;
+    unsigned long long failures = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      if (i % 64 == 0) {
+        RandomArena();
+        RandomImage();
+      }
+      std::vector<std::uint8_t> sequence;
+      const std::uint64_t entry = Place({});
+      const std::uint64_t length = 2 + Random() % 5;
+      for (std::uint64_t n = 0; n < length; ++n) {
+        EncodedBytes bytes{};
+        const auto& chosen = pool[Random() % pool.size()];
+        std::copy(chosen.begin(), chosen.end(), bytes.begin());
+        const std::uint64_t rip = entry + sequence.size();
+        PatchDisplacement(bytes, *Decode(bytes, rip), rip);
+        const auto in = Decode(bytes, rip);
+        // What must be stepped ends a run in the cache.
+        if (!in || IsStepped(*in) || IsBitString(*in)) continue;
+        sequence.insert(sequence.end(), bytes.begin(), bytes.begin() + in->length);
+      }
+      if (sequence.empty()) continue;
+      code_used_ -= kCodeStep;
+      Place(sequence);
+      // rsi and r14 are mostly indices, rcx now and then a count.
+      std::uint16_t small = Random() % 8 != 0 ? 1u << kRsi | 1u << 14 : 0;
+      if (Random() % 4 == 0) small |= 1u << kRcx;
+      const RegisterFile registers = RandomRegisters(small, Random() % 4 != 0);
+      const Outcome native = Natively(entry, registers);
+      if (native.fault.number == SIGILL || (native.fault.number != 0 && !with_faults)) continue;
+      const Outcome cached = InCache(entry, registers);
+      ++run;
+      faults += native.fault.number != 0;
+      const std::string difference = Compare(native, cached, registers, true);
+      if (!difference.empty() && ++failures <= 20) ADD_FAILURE() << Hex(sequence) << difference;
+    }
+    std::printf("%llu sequences, %llu of them fault, %llu differ\n", run, faults, failures);
+    EXPECT_GT(run, count / 20);
+    EXPECT_EQ(failures, 0u);
+  }
+  unsigned Count() const { return std::getenv("TRAPLINE_FULL") != nullptr ? 1000000 : 20000; }
+};
+
+TEST_F(Sequences, EveryAccessToTheHandler) {
+  MakeCache({});
+  Run(Count(), true);
+}
+
+TEST_F(Sequences, OnlyRewritten) {
+  TranslatorOptions options;
+  options.instrument = [](std::uint64_t) { return false; };
+  MakeCache(options);
+  Run(Count(), true);
+}
+
+// The filter: the handler lets every second access be skipped from then on.
+CodeCache* g_filtered = nullptr;
+unsigned long long g_handled = 0;
+void HandleAndFilter(const AccessSite* site, std::uint64_t address, const RegisterFile*) {
+  ++g_handled;
+  if (site->instruction != nullptr || (address >> 3 & 1) != 0) return;
+  const CacheThread& thread = g_filtered->thread();
+  unsigned index = 7;
+  for (unsigned i = 0; i < 7; ++i) {
+    if (site->size == 1u << i) index = i;
+  }
+  const std::uint64_t cell = (address & ~7ull) + thread.plane[site->write ? 1 : 0];
+  const std::uint64_t value = thread.signature[index] + address;
+  std::memcpy(reinterpret_cast<void*>(cell), &value, sizeof value);
+}
+TEST_F(Sequences, Filter) {
+  TranslatorOptions options;
+  options.filter = true;
+  options.handler = HandleAndFilter;
+  MakeCache(options);
+  g_filtered = cache_.get();
+  g_handled = 0;
+  // Planes for all memory of the test, as far from it as the agent's will be.
+  for (std::uint64_t& plane : cache_->thread().plane) {
+    void* const memory = mmap(nullptr, kAllSize, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    plane = reinterpret_cast<std::uint64_t>(memory) + kGap - reinterpret_cast<std::uint64_t>(code_);
+  }
+  for (unsigned i = 0; i < 8; ++i) cache_->thread().signature[i] = 0x1234000000000040 + 8 * i;
+  Run(Count(), false);
+  EXPECT_GT(g_handled, 1000u);
 }
 
 }  // namespace
