@@ -749,7 +749,7 @@ class CodeCache::RegionBuilder {
       out_.Lea(kRsp, kRsp, -8);
     } else if (opcode >= 0x58 && opcode <= 0x5f) {
       out_.WithBase(0x8b, reg, kRsp, 0, true);
-      if (reg != kRsp) out_.Lea(kRsp, kRsp, 8);
+      if (reg != kRsp) Popped(item);
     } else if (opcode == 0x68 || opcode == 0x6a) {
       std::int32_t value = static_cast<std::int8_t>(item.bytes[in.immediate_offset]);
       if (opcode == 0x68) std::memcpy(&value, item.bytes + in.immediate_offset, 4);
@@ -758,7 +758,7 @@ class CodeCache::RegionBuilder {
       out_.Lea(kRsp, kRsp, -8);
     } else if (opcode == 0x8f && !in.modrm_is_memory()) {
       out_.WithBase(0x8b, in.rm(), kRsp, 0, true);
-      if (in.rm() != kRsp) out_.Lea(kRsp, kRsp, 8);
+      if (in.rm() != kRsp) Popped(item);
     } else if (opcode == 0xff && !in.modrm_is_memory()) {
       out_.WithBase(0x89, in.rm(), kRsp, -8, true);
       out_.Lea(kRsp, kRsp, -8);
@@ -791,13 +791,20 @@ class CodeCache::RegionBuilder {
       ToSlowStack();
       out_.Push(scratch);
       out_.Bytes({0x9d});
+      state_.rip = item.next();
+      state_.rsp_behind = 8;
+      Mark();
       FromSlowStack();
-      out_.Lea(kRsp, kRsp, 8);
+      Popped(item);
     } else {  // leave
       Save(scratch);
       out_.WithBase(0x8b, scratch, kRbp, 0, true);
       out_.Lea(kRsp, kRbp, 8);
+      state_.rip = item.next();
+      state_.rbp_in = scratch;
+      Mark();
       out_.Move(kRbp, scratch);
+      state_.rbp_in = kRbp;
     }
     state_.rip = item.next();
     Mark();
@@ -816,6 +823,16 @@ class CodeCache::RegionBuilder {
       out_.WithOperand(0x89, value, operand, true);
     }
     out_.Lea(kRsp, kRsp, 8);
+  }
+
+  // The popped value is where it belongs, rsp is not yet.
+  void Popped(const Item& item) {
+    state_.rip = item.next();
+    state_.rsp_behind = 8;
+    Mark();
+    out_.Lea(kRsp, kRsp, 8);
+    state_.rsp_behind = 0;
+    Mark();
   }
 
   // ES cannot be overridden, so rdi is moved to the mirror and back.
@@ -948,7 +965,7 @@ void CodeCache::EmitStubs() {
   out.MoveImm(kRsp, stack_top);
   out.Bytes({0x9c});  // pushfq
   out.PopAbsolute(flags);
-  out.Bytes({0xfc});  // cld
+  out.Bytes({0x68, 0x02, 0x02, 0, 0, 0x9d});  // push $0x202; popfq: neither trap nor direction flag
   if (options_.save_vector_state) vector_state(4);
   out.LoadAbsolute(kRsp, slot(offsetof(CacheThread, host_rsp)));
   for (std::size_t i = std::size(kCalleeSaved); i-- > 0;) out.Pop(kCalleeSaved[i]);
@@ -1158,6 +1175,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
   const Mapping& mapping = *std::prev(after);
   RegisterFile result = registers;
   result.rip = mapping.rip;
+  result.gpr[kRbp] = registers.gpr[mapping.rbp_in];
   if (mapping.flags_in_rax) {
     constexpr std::uint64_t kLahfFlags = 0xd5;
     constexpr std::uint64_t kOverflow = 1u << 11;
@@ -1171,6 +1189,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
     if ((mapping.saved >> reg & 1) != 0) result.gpr[reg] = thread_->saved[reg];
   }
   if (mapping.rsp_saved) result.gpr[kRsp] = thread_->program_rsp;
+  result.gpr[kRsp] += mapping.rsp_behind;
   if (mapping.rdi_is_mirror) result.gpr[kRdi] -= options_.mirror_offset;
   if (mapping.rcx_is_cache_address) result.gpr[kRcx] = mapping.rip;
   if (mapping.element_done) --result.gpr[kRcx];

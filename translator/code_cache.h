@@ -140,7 +140,9 @@ class CodeCache {
     bool rsp_saved = false;     // rsp is in CacheThread::program_rsp
     bool flags_in_rax = false;  // lahf, seto
     bool rdi_is_mirror = false;
-    bool rip_is_target = false;  // rip is in CacheThread::target
+    std::uint8_t rsp_behind = 0;  // bytes that rsp has yet to go up
+    std::uint8_t rbp_in = kRbp;   // register that holds rbp
+    bool rip_is_target = false;   // rip is in CacheThread::target
     bool rip_is_in_rax = false;
     bool rcx_is_cache_address = false;  // right after syscall
     // Of repe and repne cmps and scas: an element is done but rcx not yet counted; counted but not
