@@ -158,6 +158,7 @@ class CodeCache::RegionBuilder {
   }
 
   bool Discover(std::uint64_t rip) {
+    first_ = rip;
     std::deque<std::uint64_t> work = {rip};
     while (!work.empty() && items_.size() < options_.max_instructions) {
       std::uint64_t at = work.front();
@@ -186,25 +187,42 @@ class CodeCache::RegionBuilder {
   }
 
   void Emit() {
+    FindLeaders();
     for (auto at = items_.begin(); at != items_.end(); ++at) {
       const Item& item = at->second;
-      labels_[item.rip] = out_.here();
-      Begin(item.rip);
+      if (leaders_.contains(item.rip)) {
+        RestoreAll();
+        checked_.clear();
+        ChooseScratch(at);
+      }
+      // Only where every register is in its place may others come in.
+      if (state_.saved == 0) labels_[item.rip] = out_.here();
+      state_.rip = item.rip;
+      Mark();
       if (!item.valid) {
+        RestoreAll();
         EmitExit(ExitKind::kStep, item.rip);
         ++stepped_;
+        state_ = {};
         continue;
       }
+      RestoreNamed(item);
+      at_item_ = state_.saved;
       EmitItem(item);
+      ForgetChecks(item);
       const Branch branch = item.in.branch;
       if (branch == Branch::kJump || branch == Branch::kIndirectJump || branch == Branch::kReturn ||
           branch == Branch::kCall || branch == Branch::kIndirectCall) {
+        state_ = {};
         continue;
       }
+      state_.rip = item.next();
+      Mark();
       const auto following = std::next(at);
       if (following == items_.end() || following->first != item.next()) {
-        Begin(item.next());
+        RestoreAll();
         EmitBranch(item.next());
+        state_ = {};
       }
     }
     for (std::size_t i = 0; i < cold_.size(); ++i) cold_[i]();
@@ -295,6 +313,19 @@ class CodeCache::RegionBuilder {
     for (std::uint8_t reg = 0; reg < 16; ++reg) Restore(reg);
   }
 
+  void RestoreLow(std::uint8_t except = kNoRegister) {
+    for (std::uint8_t reg = 0; reg < 8; ++reg) {
+      if (reg != except) Restore(reg);
+    }
+  }
+  void RestoreNamed(const Item& item) {
+    if (!item.valid) return;
+    const std::uint16_t named = NamedRegisters(item.in);
+    for (std::uint8_t reg = 0; reg < 16; ++reg) {
+      if ((named & Bit(reg)) != 0) Restore(reg);
+    }
+  }
+
   void ToSlowStack() {
     out_.StoreAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = true;
@@ -305,6 +336,67 @@ class CodeCache::RegionBuilder {
     out_.LoadAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = false;
     Mark();
+  }
+
+  // --- blocks
+
+  // Instructions that something other than their predecessor may go to.
+  void FindLeaders() {
+    bool after_gap = true;
+    std::uint64_t expected = 0;
+    for (const auto& [rip, item] : items_) {
+      if (after_gap || rip != expected) leaders_.insert(rip);
+      if (!item.valid) {
+        after_gap = true;
+        continue;
+      }
+      const Branch branch = item.in.branch;
+      if (branch == Branch::kJump || branch == Branch::kConditional)
+        leaders_.insert(item.in.target);
+      after_gap = branch != Branch::kNone;
+      expected = item.next();
+    }
+    leaders_.insert(first_);
+  }
+
+  // The scratch registers of a block, those first that its instructions do not name.
+  void ChooseScratch(std::map<std::uint64_t, Item>::const_iterator at) {
+    unsigned uses[16] = {};
+    for (bool first = true; at != items_.end() && at->second.valid; ++at, first = false) {
+      if (!first && leaders_.contains(at->first)) break;
+      const std::uint16_t named = NamedRegisters(at->second.in);
+      for (unsigned reg = 0; reg < 16; ++reg) uses[reg] += named >> reg & 1;
+    }
+    std::stable_sort(scratch_.begin(), scratch_.end(),
+                     [&](std::uint8_t a, std::uint8_t b) { return uses[a] < uses[b]; });
+  }
+
+  // Within a block an access that was checked is not checked again: nothing that ends the thread's
+  // epoch is in between.
+  struct Checked {
+    MemoryOperand operand;
+    bool write;
+  };
+  bool AlreadyChecked(const MemoryOperand& operand) const {
+    return std::any_of(checked_.begin(), checked_.end(), [&](const Checked& checked) {
+      const MemoryOperand& other = checked.operand;
+      return other.base == operand.base && other.index == operand.index &&
+             other.scale == operand.scale && other.displacement == operand.displacement &&
+             other.segment == operand.segment &&
+             other.address_is_32_bits == operand.address_is_32_bits && other.size == operand.size &&
+             (checked.write || !operand.writes);
+    });
+  }
+  void ForgetChecks(const Item& item) {
+    if (item.in.atomic || item.in.lock_prefix || item.in.branch != Branch::kNone) {
+      checked_.clear();
+      return;
+    }
+    const std::uint16_t written = MaybeWrittenRegisters(item.in);
+    std::erase_if(checked_, [&](const Checked& checked) {
+      const auto changed = [&](std::uint8_t reg) { return reg < 16 && (written & Bit(reg)) != 0; };
+      return changed(checked.operand.base) || changed(checked.operand.index);
+    });
   }
 
   // --- leaving
@@ -346,19 +438,21 @@ class CodeCache::RegionBuilder {
   }
   // --- checks
 
-  // Scratch registers that the instruction does not name.
+  // Scratch registers that the instruction does not name: one that is saved already if possible.
   std::uint8_t Scratch(const Item& item, unsigned number) const {
-    static constexpr std::uint8_t kHigh[] = {8, 9, 10, 11, 14, 15};
-    static constexpr std::uint8_t kLow[] = {kRsi, kRdi, kRbx, kRbp, kRdx};
+    static constexpr std::array<std::uint8_t, 5> kLow = {kRsi, kRdi, kRbx, kRbp, kRdx};
     const std::uint16_t named = NamedRegisters(item.in);
     const auto choose = [&](const auto& candidates) {
       unsigned left = number;
-      for (const std::uint8_t reg : candidates) {
-        if ((named & Bit(reg)) == 0 && left-- == 0) return reg;
+      for (const bool saved : {true, false}) {
+        for (const std::uint8_t reg : candidates) {
+          if ((named & Bit(reg)) != 0 || ((at_item_ & Bit(reg)) != 0) != saved) continue;
+          if (left-- == 0) return reg;
+        }
       }
       return kNoRegister;
     };
-    return NamesHighByte(item.in) ? choose(kLow) : choose(kHigh);
+    return NamesHighByte(item.in) ? choose(kLow) : choose(scratch_);
   }
 
   // to = linear address of the operand, all registers being the program's but for saved ones it
@@ -388,9 +482,10 @@ class CodeCache::RegionBuilder {
     FromSlowStack();
   }
 
-  // After it `address` holds the operand's address.
-  void EmitSimpleCheck(const Item& item, const MemoryOperand& operand, std::uint8_t address,
-                       std::uint8_t other) {
+  void EmitSimpleCheck(const Item& item, const MemoryOperand& operand) {
+    MemoryOperand seen = operand;
+    if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
+    if (options_.filter && AlreadyChecked(seen)) return;
     AccessSite site;
     site.rip = item.rip;
     site.size = operand.size;
@@ -398,32 +493,47 @@ class CodeCache::RegionBuilder {
     site.write = operand.writes;
     site.atomic = item.in.atomic;
     const AccessSite* const placed = cache_.NewSite(site);
-    Save(address);
-    EmitAddress(item, operand, address, other);
+    const std::uint8_t other = Scratch(item, 1);
+    // A base register alone is the address.
+    const bool plain = operand.base < 16 && operand.index == kNoRegister &&
+                       operand.displacement == 0 && operand.segment == Segment::kNone &&
+                       !operand.address_is_32_bits;
+    const std::uint8_t address = plain ? operand.base : Scratch(item, 0);
+    if (!plain) {
+      Save(address);
+      EmitAddress(item, operand, address, other);
+    }
     const std::uint64_t argument = Slot(offsetof(CacheThread, access_address));
     if (!options_.filter) {
       out_.StoreAbsolute(address, argument);
       EmitSlowCall(placed, cache_.slow_stub_);
       return;
     }
+    if (!item.in.atomic) checked_.push_back({seen, operand.writes});
     Save(other);
     const bool live = FlagsLive(item);
     if (live) {
+      // The address may be rax itself.
+      out_.Move(other, address);
       Save(kRax);
       out_.Bytes({0x9f});              // lahf
       out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
       state_.flags_in_rax = true;
       Mark();
+    } else {
+      out_.Move(other, address);
     }
-    out_.Move(other, address);
+    const bool in_rax = live && address == kRax;
     out_.Bytes({static_cast<std::uint8_t>(other >= 8 ? 0x49 : 0x48), 0x83,
                 static_cast<std::uint8_t>(0xe0 | (other & 7)), 0xf8});  // and $-8, other
     out_.AddAbsolute(other, Slot(offsetof(CacheThread, plane)) + (operand.writes ? 8u : 0u));
     out_.WithBase(0x8b, other, other, 0, false);
-    out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
-                0x29,
-                static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 |
-                                          (other & 7))});  // sub address, other
+    if (in_rax) {
+      out_.SubtractAbsolute(other, Saved(kRax));
+    } else {
+      out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
+                  0x29, static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 | (other & 7))});
+    }
     out_.CompareAbsolute(
         other, Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(operand.size));
     const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
@@ -489,10 +599,10 @@ class CodeCache::RegionBuilder {
     if (!item.instrument) return;
     const auto operands = item.in.memory();
     if (std::all_of(operands.begin(), operands.end(), IsSimple)) {
-      for (const MemoryOperand& operand : operands)
-        EmitSimpleCheck(item, operand, Scratch(item, 0), Scratch(item, 1));
+      for (const MemoryOperand& operand : operands) EmitSimpleCheck(item, operand);
       return;
     }
+    RestoreAll();
     AccessSite site;
     site.rip = item.rip;
     site.atomic = item.in.atomic;
@@ -606,28 +716,29 @@ class CodeCache::RegionBuilder {
     if (IsString(in) && gs) return EmitStringItem(item);
     EmitChecks(item);
     if (!NeedsRewrite(item)) {
-      RestoreAll();
-      const bool memory = in.operand_count != 0;
-      return EmitOriginal(item, gs && memory);
+      RestoreLow();
+      return EmitOriginal(item, gs && in.operand_count != 0);
     }
-    if (IsOneByte(in, 0x8d) && in.rex_w() &&
-        !in.address_size_prefix) {  // lea of a rip-relative address
+    // lea of a rip-relative address
+    if (IsOneByte(in, 0x8d) && in.rex_w() && !in.address_size_prefix) {
       return out_.MoveImm(
           in.reg(), item.next() + static_cast<std::uint64_t>(ModrmOperand(item).displacement));
     }
     const std::uint8_t base = Scratch(item, 0);
-    // After simple checks of one operand the address is there; after others it must be computed.
     Save(base);
     EmitAddress(item, ModrmOperand(item), base, Scratch(item, 1));
-    if ((state_.saved & Bit(Scratch(item, 1))) != 0) Restore(Scratch(item, 1));
+    RestoreLow(base);
     EmitWithBase(item, base, gs);
     state_.rip = item.next();
     Mark();
-    RestoreAll();
+    RestoreLow();
   }
 
   void EmitBranchItem(const Item& item) {
     const Instruction& in = item.in;
+    if (in.branch == Branch::kJump || in.branch == Branch::kConditional ||
+        in.branch == Branch::kSyscall)
+      RestoreAll();
     switch (in.branch) {
       case Branch::kJump:
         return EmitBranch(in.target);
@@ -741,7 +852,6 @@ class CodeCache::RegionBuilder {
                        push_memory;
     if (!known) return false;
     EmitChecks(item);
-    RestoreAll();
     const std::uint8_t scratch = Scratch(item, 0);
     const std::uint8_t other = Scratch(item, 1);
     if (opcode >= 0x50 && opcode <= 0x57) {
@@ -808,7 +918,6 @@ class CodeCache::RegionBuilder {
     }
     state_.rip = item.next();
     Mark();
-    RestoreAll();
     return true;
   }
 
@@ -844,6 +953,7 @@ class CodeCache::RegionBuilder {
     const bool uses_rsi = std::any_of(operands.begin(), operands.end(),
                                       [](const MemoryOperand& o) { return o.base == kRsi; });
     const bool loop = in.repeat == Repeat::kRepe || in.repeat == Repeat::kRepne;
+    RestoreAll();
     const std::uint64_t start = out_.here();
     std::uint32_t to_end = 0;
     if (loop) {  // jrcxz over a short jump to a long one
@@ -876,6 +986,9 @@ class CodeCache::RegionBuilder {
     out_.JumpTo(start);
     out_.SetDisplacement(done, out_.here());
     out_.SetDisplacement(to_end, out_.here());
+    state_ = {};
+    state_.rip = item.next();
+    Mark();
   }
   void MoveRdi(std::uint8_t scratch, std::uint64_t by, bool to_mirror) {
     Save(scratch);
@@ -894,6 +1007,11 @@ class CodeCache::RegionBuilder {
   std::vector<PendingLink> links_;
   std::vector<std::function<void()>> cold_;
   Mapping state_;
+  std::set<std::uint64_t> leaders_;
+  std::vector<Checked> checked_;
+  std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
+  std::uint64_t first_ = 0;
+  std::uint16_t at_item_ = 0;  // registers that were saved when the item began
   unsigned stepped_ = 0;
 };
 
