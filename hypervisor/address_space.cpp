@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -168,6 +169,7 @@ void AddressSpace::Split(std::uint64_t address) {
   if (it == regions_.end() || it->first == address) return;
   Region upper = it->second;
   it->second.end = address;
+  upper.offset += address - it->first;
   upper.grows_down = false;
   regions_[address] = upper;
 }
@@ -184,7 +186,8 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
   const auto same = [](const Region& a, const Region& b) {
     return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down &&
-           a.borrowed == b.borrowed && a.untracked_code == b.untracked_code;
+           a.borrowed == b.borrowed && a.untracked_code == b.untracked_code && a.object == 0 &&
+           b.object == 0;
   };
   if (it != regions_.begin()) {
     auto before = std::prev(it);
@@ -352,6 +355,22 @@ void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
   for (const PageRun& run : runs) {
     if (run.state != PageState::kUntracked) states_->Clear(run.start, run.end);
   }
+}
+
+std::uint64_t AddressSpace::Canonical(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto region = FindRegion(address);
+  if (region == regions_.end() || region->second.object == 0) return address;
+  const auto mapped = objects_.find(region->second.object);
+  if (mapped == objects_.end() || mapped->second < 2) return address;
+  const std::uint64_t offset = region->second.offset + (address - region->first);
+  for (const auto& [start, other] : regions_) {
+    if (other.object == region->second.object && offset >= other.offset &&
+        offset - other.offset < other.end - start) {
+      return start + (offset - other.offset);
+    }
+  }
+  return address;
 }
 
 bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
@@ -652,8 +671,15 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   region.end = end;
   region.protection = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   region.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-  if (states_ && fd >= 0 && (flags & MAP_ANONYMOUS) == 0)
+  if (states_ && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
     region.untracked_code = rules_.is_untracked_module(FileOf(fd));
+    struct stat file {};
+    if (region.shared && fstat(fd, &file) == 0) {
+      region.object = (file.st_dev << 40 ^ file.st_ino) + 1;
+      region.offset = offset;
+      ++objects_[region.object];
+    }
+  }
   if ((flags & MAP_GROWSDOWN) != 0) {
     region.grows_down = true;
     region.growth_limit = kPageSize * 16;
@@ -859,6 +885,10 @@ long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
   region.protection = PROT_READ | ((flags & SHM_RDONLY) != 0 ? 0 : PROT_WRITE) |
                       ((flags & SHM_EXEC) != 0 ? PROT_EXEC : 0);
   region.shared = true;
+  if (states_) {
+    region.object = ~static_cast<std::uint64_t>(id);
+    ++objects_[region.object];
+  }
   Insert(start, region);
   shm_segments_[start] = size;
   return result;

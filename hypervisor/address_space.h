@@ -40,6 +40,9 @@ struct Region {
   bool growth_reserved = false;    // the host address range down to there is held already
   bool borrowed = false;  // the vDSO: the monitor uses it too, so the host mapping stays as it is
   bool untracked_code = false;  // of a file whose code's accesses do not count (TrackingRules)
+  // Shared memory that may be mapped at several places: which, and where in it the region starts.
+  std::uint64_t object = 0;  // 0: none
+  std::uint64_t offset = 0;  // bytes
 
   // Whether accesses to the region can race: read-only memory is only read, and what can be
   // executed cannot be hidden from a thread that runs it.
@@ -147,6 +150,8 @@ class AddressSpace {
   // The parts of [address, address + size) that lie on shared pages, after the carrier's thread has
   // touched all of it: what must be checked.
   std::vector<Range> SharedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size);
+  // The one address by which memory that is mapped at several places is known.
+  std::uint64_t Canonical(std::uint64_t address);
   // Whether the code at `address` is tracked.
   bool IsTrackedCode(std::uint64_t address);
   // The thread's private pages become untouched, and absent in its carrier's table.
@@ -201,6 +206,7 @@ class AddressSpace {
   MemoryLimits limits_;
   TrackingRules rules_;
   std::optional<PageStates> states_;                     // nothing: no tracking
+  std::unordered_map<std::uint64_t, unsigned> objects_;  // object -> how often it was mapped
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

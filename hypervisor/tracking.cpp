@@ -288,7 +288,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   for (const MemoryAccess& access : accesses) {
     for (const Range& range : space_.SharedParts(carrier, access.address, access.size)) {
       MemoryAccess part = access;
-      part.address = range.start;
+      part.address = space_.Canonical(range.start);
       part.size = range.end - range.start;
       parts.push_back({part, part.size == access.size});
       atomic = atomic || access.atomic;

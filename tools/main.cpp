@@ -127,8 +127,7 @@ int main(int argc, char** argv) {
                   "Also check the code of this MODULE (a file name, may be a glob); none: check "
                   "nothing; repeatable")
       ->allow_extra_args(false);
-  run->add_option("--untrack", untrack,
-                  "Do not check the code of this MODULE; repeatable")
+  run->add_option("--untrack", untrack, "Do not check the code of this MODULE; repeatable")
       ->allow_extra_args(false);
   run->add_option("--policy", policy,
                   "exact: every access once there are two threads; shared: a page's accesses from "

@@ -186,7 +186,8 @@ bool RaceDetection::IsUntracked(std::uint64_t ip) {
 void RaceDetection::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, const RegisterFile& registers, bool in_runtime,
                              std::uint64_t ip) {
-  const Thread& state = ThreadOf(thread);
+  Thread& state = ThreadOf(thread);
+  if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
   if ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 || IsBenign(address, size))
     return;
   Context context{Unwind(registers), state.locks, modules_.generation()};
@@ -410,7 +411,7 @@ void RaceDetection::OnThreadEnd(ThreadId thread) {
   event.kind = EventKind::kThreadEnd;
   event.thread = thread;
   Feed(event);
-  state.stack_start = state.stack_end = 0;
+  state.stack_start = state.stack_end = state.thread_pointer = 0;
 }
 
 void RaceDetection::OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) {
@@ -485,11 +486,14 @@ ReportAccess RaceDetection::Describe(const Access& access) {
 
 ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) {
   for (const auto& [number, state] : threads_) {
-    if (address < state.stack_start || address >= state.stack_end) continue;
-    // The thread-local block lies right below the thread pointer, the stack below that.
-    if (symbolizer_.ResolveThreadLocal(address, state.thread_pointer, memory_))
+    // The block of thread-local variables lies right below the thread pointer, the stack below.
+    constexpr std::uint64_t kLargestBlock = 1 << 20;
+    if (address < state.thread_pointer && state.thread_pointer - address < kLargestBlock &&
+        symbolizer_.ResolveThreadLocal(address, state.thread_pointer, memory_)) {
       return ThreadLocalLocation{Describe(number), state.thread_pointer};
-    return StackLocation{Describe(number), {}};
+    }
+    if (address >= state.stack_start && address < state.stack_end)
+      return StackLocation{Describe(number), {}};
   }
   auto after = blocks_.upper_bound(address + size - 1);
   if (after != blocks_.begin()) {
@@ -519,6 +523,11 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
 void RaceDetection::Report(const Race& race) {
   RaceReport report;
   report.accesses = {Describe(race.first), Describe(race.second)};
+  // Memory that was moved in between: the earlier access is told by where its bytes are now.
+  for (ReportAccess& access : report.accesses) {
+    if (race.address >= access.address + access.size || access.address >= race.address + race.size)
+      access.address = race.address;
+  }
   report.location = Locate(race.address, race.size);
   report.process = process_;
   if (const auto text = reports_.Add(report)) {

@@ -58,14 +58,14 @@ class RaceReports::Implementation {
   std::optional<std::string> Add(const RaceReport& report) {
     const std::unique_lock lock(mutex_);
     std::array<Place, 2> places;
-    bool is_outermost = true;  // both places are the stacks' first pcs
+    bool at_first_pcs = true;
     for (int i = 0; i < 2; ++i) {
       std::size_t depth = 0;
       places[i] = TrackedPlace(report.accesses[i], depth);
-      is_outermost = is_outermost && depth == 0;
+      at_first_pcs = at_first_pcs && depth == 0;
     }
     const auto [at, is_new] = numbers_.try_emplace(Unordered(places[0], places[1]), found_.size());
-    if (is_outermost) {
+    if (at_first_pcs) {
       const std::uint64_t a = FirstPc(report.accesses[0]), b = FirstPc(report.accesses[1]);
       by_pc_[std::minmax(a, b)] = at->second;
     }

@@ -18,32 +18,33 @@
 
 namespace trapline {
 
+// All members have defaults, so that any of them can be left out of a designated initialiser.
 struct ReportThread {
   std::uint32_t id = 0;  // logical; 0 = the initial thread
   int tid = 0;           // the kernel's number
-  std::string name;
+  std::string name = {};
   std::uint32_t parent = 0;  // logical id of the creator; of thread 0: 0
   // Where it was created: return addresses of the creator, innermost first; empty: not known.
-  std::vector<std::uint64_t> creation_stack;
+  std::vector<std::uint64_t> creation_stack = {};
 };
 
 struct ReportLock {
   std::uint64_t address = 0;
-  std::string kind;                              // "mutex", "rwlock (shared)", "spinlock", ...
-  std::vector<std::uint64_t> acquisition_stack;  // return addresses; empty: not known
+  std::string kind = {};                              // "mutex", "rwlock (shared)", "spinlock", ...
+  std::vector<std::uint64_t> acquisition_stack = {};  // return addresses; empty: not known
 };
 
 enum class AccessOperation { kRead, kWrite, kAtomic };
 
 struct ReportAccess {
-  ReportThread thread;
+  ReportThread thread = {};
   AccessOperation operation = AccessOperation::kRead;
   std::uint64_t size = 0;     // bytes
   std::uint64_t address = 0;  // of the first byte of the access
   // Innermost first. The first pc is the instruction itself, the others are return addresses, as
   // Unwinder::Unwind gives them.
-  std::vector<std::uint64_t> stack;
-  std::vector<ReportLock> locks;  // held at the access, in order of acquisition
+  std::vector<std::uint64_t> stack = {};
+  std::vector<ReportLock> locks = {};  // held at the access, in order of acquisition
   // Modules::generation() when the stack was taken; 0: the modules of now.
   std::uint32_t generation = 0;
 };
@@ -53,23 +54,23 @@ struct GlobalLocation {};
 struct HeapLocation {
   std::uint64_t start = 0;
   std::uint64_t size = 0;                       // bytes, as asked for
-  std::vector<std::uint64_t> allocation_stack;  // return addresses, innermost first
-  std::optional<ReportThread> allocated_by;
+  std::vector<std::uint64_t> allocation_stack = {};  // return addresses, innermost first
+  std::optional<ReportThread> allocated_by = {};
   bool freed = false;
-  std::vector<std::uint64_t> free_stack;
-  std::optional<ReportThread> freed_by;
+  std::vector<std::uint64_t> free_stack = {};
+  std::optional<ReportThread> freed_by = {};
 };
 struct StackLocation {
-  ReportThread thread;  // whose stack
+  ReportThread thread = {};  // whose stack
   // That thread's frames, if they are live; empty: not known.
-  std::vector<StackFrame> frames;
+  std::vector<StackFrame> frames = {};
 };
 struct ThreadLocalLocation {
-  ReportThread thread;               // whose
+  ReportThread thread = {};               // whose
   std::uint64_t thread_pointer = 0;  // its FS base; 0: not known
 };
 struct MappingLocation {
-  std::string path;          // empty: anonymous memory
+  std::string path = {};          // empty: anonymous memory
   std::uint64_t offset = 0;  // of the address in the file, or from the mapping's start
 };
 struct UnknownLocation {};

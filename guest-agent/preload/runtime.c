@@ -27,6 +27,9 @@ static const struct Function kLibc[] = {
         SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
             STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
 #undef ENTRY_VERSION
 
@@ -125,6 +128,9 @@ void Initialise(void) {
   int saved_errno = errno;
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
+  FindGroup(kGomp, COUNT(kGomp));
+  FindGroup(kAnnotations, COUNT(kAnnotations));
+  FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();

@@ -106,4 +106,7 @@ INTERNAL void* FindLateOrDie(const char* name, const char* version, uint64_t cal
 /* The initial thread can be waited for like any other. (threads.c) */
 INTERNAL void RegisterInitialThread(void);
 
+/* The calling thread is called `name` from now on. (threads.c) */
+INTERNAL void ReportThreadName(const char* name, uint64_t ip);
+
 #endif

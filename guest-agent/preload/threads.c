@@ -245,20 +245,19 @@ WRAPPER int pthread_detach(pthread_t thread) { DETACH(thread, real.pthread_detac
 
 WRAPPER int thrd_detach(thrd_t thread) { DETACH(thread, real.thrd_detach(thread)); }
 
-static void CopyName(char* to, const char* from, size_t size) {
+void ReportThreadName(const char* name, uint64_t ip) {
+  /* The event is handled later: the name must still be there. */
+  static __thread char reported_name[64];
   size_t i = 0;
-  for (; i + 1 < size && from[i]; ++i) to[i] = from[i];
-  to[i] = 0;
+  for (; i + 1 < sizeof(reported_name) && name[i]; ++i) reported_name[i] = name[i];
+  reported_name[i] = 0;
+  Event(TRAPLINE_THREAD_NAME, reported_name, 0, ip);
 }
 
 WRAPPER int pthread_setname_np(pthread_t thread, const char* name) {
-  /* The event is handled later: the name must still be there. */
-  static __thread char reported_name[16];
   Ready();
   int result = real.pthread_setname_np(thread, name);
-  if (runtime.agent && result == 0 && pthread_equal(thread, pthread_self())) {
-    CopyName(reported_name, name, sizeof(reported_name));
-    Event(TRAPLINE_THREAD_NAME, reported_name, 0, CALLER);
-  }
+  if (runtime.agent && result == 0 && pthread_equal(thread, pthread_self()))
+    ReportThreadName(name, CALLER);
   return result;
 }

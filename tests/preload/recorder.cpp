@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "tests/preload/order.h"
+
 namespace trapline::preload {
 namespace {
 
@@ -117,6 +119,10 @@ bool IsInThisProgram(std::uint64_t address) {
 }
 
 }  // namespace
+
+void Step(const char* name) {
+  Append({kStepReport, name, 0, Thread(), reinterpret_cast<std::uint64_t>(&Step), 0});
+}
 
 std::uint64_t NumberOfThisThread() { return Thread(); }
 
