@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "guest-agent/events.h"
 #include "guest-agent/layout.h"
 
 extern "C" {
@@ -12,7 +13,9 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_resume[],
     trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
     trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[],
-    trapline_agent_probe_skip[];
+    trapline_agent_probe_skip[], trapline_agent_event[], trapline_agent_event_commit[],
+    trapline_agent_event_full[], trapline_agent_access[], trapline_agent_access_out[],
+    trapline_agent_interface_table[];
 }
 
 namespace trapline::agent {
@@ -56,6 +59,12 @@ struct ThreadPage {
   std::uint64_t epoch;  // logical thread in the top 16 bits, clock below; 0 until detection runs
   std::uint64_t clock;  // the thread's own clock
   std::uint64_t tid;    // Linux thread number
+  // Read by the agent's entry points (layout.h): whether accesses are tracked at the moment, and
+  // whether events are wanted at all.
+  std::uint64_t tracking, events;
+  // The event queue: entries [tail, head) modulo its size. The thread moves head, whoever drains
+  // the queue moves tail.
+  std::uint64_t queue_head, queue_tail;
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {
@@ -64,6 +73,21 @@ struct ThreadPage {
   } resume;
 };
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
+static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_NUMBER);
+static_assert(offsetof(ThreadPage, tracking) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_TRACKING);
+static_assert(offsetof(ThreadPage, events) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_EVENTS);
+static_assert(offsetof(ThreadPage, queue_head) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_HEAD);
+static_assert(offsetof(ThreadPage, queue_tail) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_TAIL);
+
+// An event as trapline_agent_event leaves it in the queue; fields as in events.h.
+struct QueuedEvent {
+  std::uint64_t sequence;  // a total order over all threads
+  std::uint64_t kind, address, size, ip;
+};
+static_assert(sizeof(QueuedEvent) == TRAPLINE_QUEUE_ENTRY_SIZE);
+static_assert(TRAPLINE_FIRST_LASTING_EVENT == TRAPLINE_ALLOCATE);
+static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);
 
 }  // namespace trapline::agent

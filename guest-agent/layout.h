@@ -12,13 +12,31 @@
 // Code: readable and executable in ring 3, the same page in every page table.
 #define TRAPLINE_AGENT_CODE 0x7fe00000
 
+// One page all threads share, writable: the sequence number of the next event.
+#define TRAPLINE_SHARED_PAGE 0x7fe80000
+
 // The thread page region: one virtual address, other memory in each thread's page table.
 #define TRAPLINE_THREAD_PAGE 0x7ff00000
 #define TRAPLINE_FAULT_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x2000)      // IST 1: #PF
 #define TRAPLINE_EXCEPTION_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x3000)  // IST 2: every other vector
 #define TRAPLINE_VECTOR_STATE (TRAPLINE_THREAD_PAGE + 0x4000)  // XSAVE image, 64-byte aligned
 #define TRAPLINE_VECTOR_STATE_SIZE 0x4000
-#define TRAPLINE_THREAD_PAGES 8
+// Events of the thread that the monitor has not seen yet: a ring of TRAPLINE_QUEUE_ENTRIES (a power
+// of two) entries.
+#define TRAPLINE_EVENT_QUEUE (TRAPLINE_THREAD_PAGE + 0x8000)
+#define TRAPLINE_QUEUE_ENTRIES 512
+#define TRAPLINE_QUEUE_ENTRY_SIZE 40
+#define TRAPLINE_THREAD_PAGES 13
+// From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
+// thread only.
+#define TRAPLINE_FIRST_LASTING_EVENT 11
+
+// Fields of the thread page that the agent's code reads and writes; agent.h checks them.
+#define TRAPLINE_THREAD_NUMBER (TRAPLINE_THREAD_PAGE + 8)
+#define TRAPLINE_THREAD_TRACKING (TRAPLINE_THREAD_PAGE + 40)
+#define TRAPLINE_THREAD_EVENTS (TRAPLINE_THREAD_PAGE + 48)
+#define TRAPLINE_QUEUE_HEAD (TRAPLINE_THREAD_PAGE + 56)
+#define TRAPLINE_QUEUE_TAIL (TRAPLINE_THREAD_PAGE + 64)
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.
@@ -41,6 +59,8 @@
 #define TRAPLINE_PORT_EXCEPTION 0x81
 #define TRAPLINE_PORT_VECTOR_SAVED 0x82
 #define TRAPLINE_PORT_PROBE 0x83
+#define TRAPLINE_PORT_QUEUE_FULL 0x84
+#define TRAPLINE_PORT_ACCESS 0x85
 #define TRAPLINE_PORT_COUNT 8
 
 #define TRAPLINE_SLOT_SIZE 16

@@ -1,13 +1,16 @@
 #include "hypervisor/address_space.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
 
 #ifndef MREMAP_DONTUNMAP
@@ -37,6 +40,14 @@ int HostProtection(int protection) {
 
 bool ValidRange(std::uint64_t address, std::uint64_t length) {
   return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
+}
+
+// The file behind a descriptor, by name; empty when it has none.
+std::string FileOf(int fd) {
+  char target[PATH_MAX];
+  const ssize_t length =
+      readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), target, sizeof target);
+  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
 bool Reserve(std::uint64_t start, std::uint64_t end) {
@@ -158,6 +169,7 @@ void AddressSpace::Split(std::uint64_t address) {
   if (it == regions_.end() || it->first == address) return;
   Region upper = it->second;
   it->second.end = address;
+  upper.offset += address - it->first;
   upper.grows_down = false;
   regions_[address] = upper;
 }
@@ -174,7 +186,8 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
   const auto same = [](const Region& a, const Region& b) {
     return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down &&
-           a.borrowed == b.borrowed;
+           a.borrowed == b.borrowed && a.untracked_code == b.untracked_code && a.object == 0 &&
+           b.object == 0;
   };
   if (it != regions_.begin()) {
     auto before = std::prev(it);
@@ -204,13 +217,13 @@ void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& r
 void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
   machine_.ForEachCarrier([&](Carrier& carrier) {
     if (count_page_use_) HarvestAccess(carrier, start, end);
-    carrier.page_table().Clear({start}, end - start);
+    carrier.ForEachView([&](View, PageTable& table) { table.Clear({start}, end - start); });
   });
 }
 
 void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
-  carrier.page_table().ForEach(
-      {start}, end - start, [&](GuestVirtual address, std::uint64_t, std::uint64_t entry) {
+  carrier.view(View::kWhole)
+      .ForEach({start}, end - start, [&](GuestVirtual address, std::uint64_t, std::uint64_t entry) {
         if ((entry & PageEntry::kAccessed) == 0) return;
         auto [user, inserted] =
             page_users_.try_emplace(address.value / kPageSize, carrier.number());
@@ -230,7 +243,9 @@ PageUse AddressSpace::CountPageUse() {
 }
 
 // Maps what the program has in [block, block_end), which lies in one 2 MiB block.
-void AddressSpace::Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end) {
+void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
+                            std::uint64_t block_end) {
+  PageTable& table = carrier.view(view);
   auto it = regions_.upper_bound(block);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < block_end; ++it) {
@@ -238,20 +253,202 @@ void AddressSpace::Populate(Carrier& carrier, std::uint64_t block, std::uint64_t
     if (region.end <= block || region.protection == PROT_NONE) continue;
     const std::uint64_t start = std::max(block, it->first);
     const std::uint64_t end = std::min(block_end, region.end);
+    if (view == View::kClosed && region.Trackable()) {
+      states_->ForEach(start, end, [&](const PageRun& run) {
+        if (PageStates::Visible(run, carrier.thread_page().logical_thread)) MapRun(carrier, run);
+      });
+      continue;
+    }
     std::uint64_t flags = PageEntry::kUser;
     if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
     if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
-    if ((region.protection & PROT_EXEC) == 0) flags |= PageEntry::kNoExecute;
+    if ((region.protection & PROT_EXEC) == 0 ||
+        (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
+      flags |= PageEntry::kNoExecute;
+    }
     const GuestPhysical physical = machine_.memory().PhysicalOf({start}, it->first, region.end);
     if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-        carrier.page_table().MapLarge({start}, physical, flags)) {
+        table.MapLarge({start}, physical, flags)) {
       continue;
     }
-    carrier.page_table().Map({start}, physical, end - start, flags);
+    table.Map({start}, physical, end - start, flags);
   }
 }
 
-FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool write, bool fetch) {
+// --- tracking
+
+void AddressSpace::SetTrackingRules(TrackingRules rules) {
+  const std::lock_guard lock(mutex_);
+  states_.emplace(rules.policy);
+  rules_ = std::move(rules);
+}
+
+// Maps pages that are the thread's own, or nobody's, at their own address. Those of a private run
+// start with the accessed bit clear: it tells later whether the owner has used the page.
+void AddressSpace::MapRun(Carrier& carrier, const PageRun& run) {
+  PageTable& table = carrier.view(View::kClosed);
+  auto it = regions_.upper_bound(run.start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < run.end; ++it) {
+    const Region& region = it->second;
+    if (region.end <= run.start || !region.Trackable()) continue;
+    std::uint64_t flags = PageEntry::kUser | PageEntry::kWritable | PageEntry::kNoExecute;
+    if (run.state != PageState::kPrivate) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+    const std::uint64_t end = std::min(run.end, region.end);
+    for (std::uint64_t page = std::max(run.start, it->first); page < end; page += kPageSize) {
+      if (table.Lookup({page}) != 0) continue;
+      table.Map({page}, machine_.memory().PhysicalOf({page}, it->first, region.end), kPageSize,
+                flags);
+    }
+  }
+}
+
+Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
+  Carrier* found = nullptr;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (carrier.thread_page().logical_thread == logical_thread && carrier.in_use) found = &carrier;
+  });
+  return found;
+}
+
+// Takes pages out of a thread's table, and makes KVM notice: it drops a cached translation only
+// when the host's own mapping changes (kvm-hosts.md, "Page tables").
+void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
+  carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
+  for (const Range& part : OwnParts(run.start, run.end)) {
+    const auto region = FindRegion(part.start);
+    const int protection = HostProtection(region->second.protection);
+    if (protection == PROT_NONE) continue;
+    const std::uint64_t size = part.end - part.start;
+    // A file mapped from where nothing may be executed refuses the first; then nobody may write for
+    // a moment.
+    if (mprotect(Pointer(part.start), size, protection ^ PROT_EXEC) != 0)
+      mprotect(Pointer(part.start), size, PROT_READ);
+    mprotect(Pointer(part.start), size, protection);
+  }
+}
+
+FaultVerdict AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address,
+                                        RegionMap::iterator region) {
+  const auto used = [&](std::uint64_t page, std::uint64_t owner) {
+    Carrier* const other = CarrierOf(owner);
+    if (other == nullptr) return false;
+    const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
+    return entry == 0 || (entry & PageEntry::kAccessed) != 0;
+  };
+  const Touch touch = states_->OnTouch(carrier.thread_page().logical_thread, address, region->first,
+                                       region->second.end, used);
+  if (touch.revoke) {
+    if (Carrier* const owner = CarrierOf(touch.revoke->owner)) Revoke(*owner, *touch.revoke);
+  }
+  if (touch.run.state == PageState::kShared) return FaultVerdict::kShared;
+  MapRun(carrier, touch.run);
+  return FaultVerdict::kMapped;
+}
+
+void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
+  if (!states_ || start >= end) return;
+  rules_.on_fresh_memory(start, end);
+  // What the user untracked by address stays so; everything else starts anew.
+  std::vector<PageRun> runs;
+  states_->ForEach(start, end, [&](const PageRun& run) { runs.push_back(run); });
+  for (const PageRun& run : runs) {
+    if (run.state != PageState::kUntracked) states_->Clear(run.start, run.end);
+  }
+}
+
+std::uint64_t AddressSpace::Canonical(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto region = FindRegion(address);
+  if (region == regions_.end() || region->second.object == 0) return address;
+  const auto mapped = objects_.find(region->second.object);
+  if (mapped == objects_.end() || mapped->second < 2) return address;
+  const std::uint64_t offset = region->second.offset + (address - region->first);
+  for (const auto& [start, other] : regions_) {
+    if (other.object == region->second.object && offset >= other.offset &&
+        offset - other.offset < other.end - start) {
+      return start + (offset - other.offset);
+    }
+  }
+  return address;
+}
+
+bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
+  const auto region = FindRegion(address);
+  return region != regions_.end() && !region->second.untracked_code && !region->second.borrowed;
+}
+
+bool AddressSpace::IsTrackedCode(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  return TrackedCodeAt(address);
+}
+
+std::vector<Range> AddressSpace::SharedParts(Carrier& carrier, std::uint64_t address,
+                                             std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Range> parts;
+  if (!states_ || size > kUserAddressEnd || address > kUserAddressEnd - size) return parts;
+  const std::uint64_t end = address + size;
+  for (std::uint64_t at = address; at < end;) {
+    const std::uint64_t next = std::min(end, AlignDown(at, kPageSize) + kPageSize);
+    const auto region = FindRegion(at);
+    if (region != regions_.end() && region->second.Trackable() &&
+        TouchTracked(carrier, at, region) == FaultVerdict::kShared) {
+      if (!parts.empty() && parts.back().end == at) {
+        parts.back().end = next;
+      } else {
+        parts.push_back({at, next});
+      }
+    }
+    at = next;
+  }
+  return parts;
+}
+
+void AddressSpace::Seal(Carrier& carrier) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  for (const PageRun& run : states_->Seal(carrier.thread_page().logical_thread))
+    Revoke(carrier, run);
+}
+
+void AddressSpace::ForgetStates() {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  std::vector<PageRun> owned;
+  states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
+    if (run.state == PageState::kPrivate) owned.push_back(run);
+  });
+  for (const PageRun& run : owned) {
+    if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
+  }
+  states_->Reset();
+}
+
+void AddressSpace::Untrack(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  // Present everywhere from now on; threads find out by a fault.
+  states_->Untrack(AlignUp(start, kPageSize), AlignDown(end, kPageSize));
+}
+
+void AddressSpace::Track(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  const std::uint64_t first = AlignDown(start, kPageSize), last = AlignUp(end, kPageSize);
+  states_->Track(first, last);
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    Revoke(carrier, {first, last, PageState::kUntracked, 0});
+  });
+}
+
+std::uint64_t AddressSpace::CountPages(PageState state) {
+  const std::lock_guard lock(mutex_);
+  return states_ ? states_->Count(state) : 0;
+}
+
+FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
+                                   bool fetch, std::uint64_t rip) {
   const std::lock_guard lock(mutex_);
   if (address.value >= kUserAddressEnd) return FaultVerdict::kNotMapped;
   auto it = FindRegion(address.value);
@@ -263,6 +460,14 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
   if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0) ||
       (fetch && (protection & PROT_EXEC) == 0)) {
     return FaultVerdict::kNotPermitted;
+  }
+  if (view == View::kOpen && fetch && !it->second.untracked_code && !it->second.borrowed)
+    return FaultVerdict::kTrackedCode;
+  if (view == View::kClosed && !fetch && it->second.Trackable()) {
+    const PageRun run = states_->Find(address.value, it->first, it->second.end);
+    if (!PageStates::Visible(run, carrier.thread_page().logical_thread) && !TrackedCodeAt(rip))
+      return FaultVerdict::kUntrackedCode;
+    if (carrier.distrusted_faults == 0) return TouchTracked(carrier, address.value, it);
   }
   if (count_page_use_) {
     // Mapping anew clears accessed bits: remember them first.
@@ -277,13 +482,15 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, GuestVirtual address, bool 
       if (errno == EFAULT) return FaultVerdict::kBusError;
       if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
     }
-    Populate(carrier, page, page + kPageSize);
+    if (view == View::kClosed && it->second.Trackable())
+      return TouchTracked(carrier, address.value, it);
+    Populate(carrier, view, page, page + kPageSize);
     return FaultVerdict::kMapped;
   }
   // Everything of the program's in the 2 MiB block around the address: a fault that reaches the
   // monitor costs ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
   const std::uint64_t block = AlignDown(address.value, kLargePageSize);
-  Populate(carrier, block, std::min(block + kLargePageSize, kUserAddressEnd));
+  Populate(carrier, view, block, std::min(block + kLargePageSize, kUserAddressEnd));
   return FaultVerdict::kMapped;
 }
 
@@ -291,12 +498,14 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
   const std::lock_guard lock(mutex_);
   std::optional<GuestVirtual> address;
   if (physical) address = machine_.memory().VirtualOf(*physical);
-  if (address) {
-    carrier.page_table().Clear({AlignDown(address->value, kPageSize)}, kPageSize);
-  } else {
-    carrier.page_table().Clear({0}, TRAPLINE_AGENT_BASE);
-    carrier.page_table().Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
-  }
+  carrier.ForEachView([&](View, PageTable& table) {
+    if (address) {
+      table.Clear({AlignDown(address->value, kPageSize)}, kPageSize);
+    } else {
+      table.Clear({0}, TRAPLINE_AGENT_BASE);
+      table.Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
+    }
+  });
   // Without the address, the page that failed is among the next few the interrupted instruction
   // touches.
   carrier.distrusted_faults = address ? 1 : 64;
@@ -441,6 +650,7 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
     if (Borrowed(address, address + size) || !ClaimGaps(address, address + size, claimed))
       return -ENOMEM;
+    Freshen(address, address + size);
     ClearEntries(address, address + size);
   }
   // The host's own growing mappings would grow behind our back: growth is done in TryGrow.
@@ -461,6 +671,15 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   region.end = end;
   region.protection = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   region.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+  if (states_ && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
+    region.untracked_code = rules_.is_untracked_module(FileOf(fd));
+    struct stat file {};
+    if (region.shared && fstat(fd, &file) == 0) {
+      region.object = (file.st_dev << 40 ^ file.st_ino) + 1;
+      region.offset = offset;
+      ++objects_[region.object];
+    }
+  }
   if ((flags & MAP_GROWSDOWN) != 0) {
     region.grows_down = true;
     region.growth_limit = kPageSize * 16;
@@ -474,6 +693,7 @@ long AddressSpace::Munmap(std::uint64_t address, std::uint64_t length) {
   const std::uint64_t size = AlignUp(length, kPageSize);
   if (address % kPageSize != 0 || size == 0 || !ValidRange(address, size)) return -EINVAL;
   for (const Range& part : CoveredParts(address, address + size)) {
+    Freshen(part.start, part.end);
     for (const Range& own : OwnParts(part.start, part.end)) {
       ClearEntries(own.start, own.end);
       const long result = Host(munmap(Pointer(own.start), own.end - own.start));
@@ -556,6 +776,7 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
     if (new_address % kPageSize != 0 || !ValidRange(new_address, new_size)) return -EINVAL;
     if (Borrowed(new_address, new_address + new_size)) return -ENOMEM;
     if (!ClaimGaps(new_address, new_address + new_size, claimed)) return -ENOMEM;
+    Freshen(new_address, new_address + new_size);
     ClearEntries(new_address, new_address + new_size);
   }
   if (old_size != 0) ClearEntries(address, address + old_size);
@@ -564,6 +785,15 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
     return result;
+  }
+  if (states_ && old_size != 0) {
+    const auto to = static_cast<std::uint64_t>(result);
+    const std::uint64_t kept = std::min(old_size, new_size);
+    if (to != address) {
+      rules_.on_moved(address, to, kept);
+      states_->Move(address, to, kept);
+    }
+    if (kept < old_size) Freshen(address + kept, address + old_size);
   }
   if (old_size != 0 && (flags & MREMAP_DONTUNMAP) == 0) Remove(address, address + old_size);
   Region moved = region;
@@ -578,6 +808,12 @@ long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advi
   const bool wraps = size < length || address + size < address;
   if (address % kPageSize == 0 && size != 0 && !wraps) {
     const std::lock_guard lock(mutex_);
+    if (states_ && (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE)) {
+      for (const Range& part : CoveredParts(address, address + size)) {
+        Freshen(part.start, part.end);
+        ClearEntries(part.start, part.end);
+      }
+    }
     if (!Covered(address, address + size)) {
       // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and
       // ENOMEM told.
@@ -618,6 +854,7 @@ long AddressSpace::Brk(std::uint64_t address) {
     Insert(old_end, region);
   } else if (new_end < old_end) {
     for (const Range& part : CoveredParts(new_end, old_end)) {
+      Freshen(part.start, part.end);
       ClearEntries(part.start, part.end);
       munmap(Pointer(part.start), part.end - part.start);
       Remove(part.start, part.end);
@@ -648,6 +885,10 @@ long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
   region.protection = PROT_READ | ((flags & SHM_RDONLY) != 0 ? 0 : PROT_WRITE) |
                       ((flags & SHM_EXEC) != 0 ? PROT_EXEC : 0);
   region.shared = true;
+  if (states_) {
+    region.object = ~static_cast<std::uint64_t>(id);
+    ++objects_[region.object];
+  }
   Insert(start, region);
   shm_segments_[start] = size;
   return result;
@@ -657,6 +898,7 @@ long AddressSpace::Shmdt(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto segment = shm_segments_.find(address);
   if (segment == shm_segments_.end()) return -EINVAL;
+  Freshen(address, address + segment->second);
   ClearEntries(address, address + segment->second);
   const long result = Host(syscall(SYS_shmdt, address));
   if (result < 0) return result;

@@ -14,9 +14,11 @@
 // call of the same name does: a value, or -errno.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "hypervisor/machine.h"
+#include "shadow-pages/page_states.h"
 
 namespace trapline {
 
@@ -36,6 +39,16 @@ struct Region {
   std::uint64_t growth_limit = 0;  // lowest address a growing region may reach
   bool growth_reserved = false;    // the host address range down to there is held already
   bool borrowed = false;  // the vDSO: the monitor uses it too, so the host mapping stays as it is
+  bool untracked_code = false;  // of a file whose code's accesses do not count (TrackingRules)
+  // Shared memory that may be mapped at several places: which, and where in it the region starts.
+  std::uint64_t object = 0;  // 0: none
+  std::uint64_t offset = 0;  // bytes
+
+  // Whether accesses to the region can race: read-only memory is only read, and what can be
+  // executed cannot be hidden from a thread that runs it.
+  bool Trackable() const {
+    return (protection & PROT_WRITE) != 0 && (protection & PROT_EXEC) == 0 && !borrowed;
+  }
 };
 
 struct Range {
@@ -44,6 +57,9 @@ struct Range {
 
 enum class FaultVerdict {
   kMapped,         // the entry is there now: retry the access
+  kShared,         // the page is shared: the access must be checked (kClosed only)
+  kUntrackedCode,  // untracked code touches a page that is not the thread's: it runs in kOpen
+  kTrackedCode,    // tracked code is about to run in kOpen: it runs in kClosed
   kNotMapped,      // SEGV_MAPERR
   kNotPermitted,   // SEGV_ACCERR
   kBusError,       // BUS_ADRERR: beyond the end of a mapped file
@@ -68,6 +84,17 @@ struct MemoryLimits {
   // Sets the host's limits to these, for an execve that inherits them, or (`lifted`) as high as
   // they may be again.
   void Apply(bool lifted) const;
+};
+
+// What tracking is to look at, and whom it tells about memory whose history ends.
+struct TrackingRules {
+  SharingPolicy policy = SharingPolicy::kExact;
+  // Whether the accesses of a mapped file's code do not count (LARD's rule 1: libc and the like).
+  std::function<bool(const std::string& path)> is_untracked_module;
+  // [start, end) is about to be unmapped or becomes fresh memory; called with the mutex held.
+  std::function<void(std::uint64_t start, std::uint64_t end)> on_fresh_memory;
+  // [from, from + length) is now at `to`; with the mutex held.
+  std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
 };
 
 class AddressSpace {
@@ -105,11 +132,36 @@ class AddressSpace {
   static bool IsFree(std::uint64_t start, std::uint64_t end);
 
   // --- faults
-  FaultVerdict Resolve(Carrier& carrier, GuestVirtual address, bool write, bool fetch);
+  // A fault in `view`, the one the carrier runs in; `rip` tells tracked code from untracked.
+  FaultVerdict Resolve(Carrier& carrier, View view, GuestVirtual address, bool write, bool fetch,
+                       std::uint64_t rip);
   // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so
   // that the access faults again with its address, and has that fault looked at closely.
   // `physical`: where, if known.
   void Distrust(Carrier& carrier, std::optional<GuestPhysical> physical);
+
+  // --- tracking
+  // Before the program is loaded.
+  void SetTrackingRules(TrackingRules rules);
+  bool Tracks() const { return states_.has_value(); }
+  bool IsUntrackedModule(const std::string& path) const {
+    return states_ && rules_.is_untracked_module(path);
+  }
+  // The parts of [address, address + size) that lie on shared pages, after the carrier's thread has
+  // touched all of it: what must be checked.
+  std::vector<Range> SharedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size);
+  // The one address by which memory that is mapped at several places is known.
+  std::uint64_t Canonical(std::uint64_t address);
+  // Whether the code at `address` is tracked.
+  bool IsTrackedCode(std::uint64_t address);
+  // The thread's private pages become untouched, and absent in its carrier's table.
+  void Seal(Carrier& carrier);
+  // A quiet moment: all pages become untouched.
+  void ForgetStates();
+  // The user's or the runtime's word: accesses to the pages that lie wholly inside do not count.
+  void Untrack(std::uint64_t start, std::uint64_t end);
+  void Track(std::uint64_t start, std::uint64_t end);
+  std::uint64_t CountPages(PageState state);
 
   // --- questions
   std::optional<Region> Find(std::uint64_t address) const;
@@ -136,7 +188,13 @@ class AddressSpace {
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   RegionMap::iterator FindRegion(std::uint64_t address);
   bool TryGrow(std::uint64_t address);
-  void Populate(Carrier& carrier, std::uint64_t block, std::uint64_t block_end);
+  void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end);
+  void MapRun(Carrier& carrier, const PageRun& run);
+  FaultVerdict TouchTracked(Carrier& carrier, std::uint64_t address, RegionMap::iterator region);
+  void Revoke(Carrier& carrier, const PageRun& run);
+  Carrier* CarrierOf(std::uint64_t logical_thread);
+  void Freshen(std::uint64_t start, std::uint64_t end);
+  bool TrackedCodeAt(std::uint64_t address);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
 
   Machine& machine_;
@@ -146,6 +204,9 @@ class AddressSpace {
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;
   MemoryLimits limits_;
+  TrackingRules rules_;
+  std::optional<PageStates> states_;                     // nothing: no tracking
+  std::unordered_map<std::uint64_t, unsigned> objects_;  // object -> how often it was mapped
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

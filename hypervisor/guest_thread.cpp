@@ -12,7 +12,9 @@
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/process.h"
+#include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
+#include "hypervisor/tracking.h"
 
 namespace trapline {
 namespace {
@@ -93,9 +95,29 @@ int GuestThread::Run() {
   page.tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
   page.epoch = page.clock = 0;
   page.counters = {};
+  Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
+  if (tracking != nullptr) {
+    if (starts_process) {
+      tracking->OnStart(*carrier_, static_cast<pid_t>(page.tid));
+    } else {
+      tracking->OnThreadRuns(*carrier_, static_cast<pid_t>(page.tid));
+    }
+  }
+  // The carrier's last thread may have left another one.
+  view_ = View::kOpen;
+  EnterView(tracking != nullptr && tracking->active() ? View::kClosed : View::kWhole);
   SetHostMask(mask_);
   while (!exit_requested_) {
-    if (signal_pending_) DeliverPendingSignals();
+    // A signal waits until the instruction that is let through is through.
+    if (step_) {
+      carrier_->vcpu().run().immediate_exit = 0;
+    } else {
+      if (signal_pending_) DeliverPendingSignals();
+      if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
+        EnterView(View::kWhole);
+        runtime_calls_.Clear();
+      }
+    }
     unsigned cpu = 0, node = 0;
     getcpu(&cpu, &node);
     carrier_->PublishCpu(cpu, node);
@@ -192,7 +214,17 @@ kvm_regs GuestThread::ProgramRegisters() {
                IsAt(registers.rip, trapline_agent_syscall_ring0)) {
       registers.rip = registers.rcx;
       registers.rflags = registers.r11;
-    } else {
+    } else if (IsAt(registers.rip, trapline_agent_access_out)) {
+      registers.rip = agent::GuestAddressOf(trapline_agent_access_out) + agent::kOutLength;
+    } else if (registers.rip >= agent::GuestAddressOf(trapline_agent_event) &&
+               registers.rip < agent::GuestAddressOf(trapline_agent_access)) {
+      // Nothing has happened until the new head is stored, and after `commit` only `ret` is left.
+      if (registers.rip <= agent::GuestAddressOf(trapline_agent_event_commit) ||
+          registers.rip >= agent::GuestAddressOf(trapline_agent_event_full)) {
+        registers.rip = agent::GuestAddressOf(trapline_agent_event);
+      }
+    } else if (registers.rip < agent::GuestAddressOf(trapline_agent_access) ||
+               registers.rip >= agent::GuestAddressOf(trapline_agent_interface_table)) {
       // Inside a resume entry: context_ is what it is about to restore.
       registers = context_;
     }
@@ -233,6 +265,16 @@ void GuestThread::HandleExit() {
         HandleException(*slot);
         return;
       }
+    }
+    if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_event_full)) {
+      place_ = Place::kProgram;
+      if (Tracking* const tracking = process_->tracking()) tracking->Drain();
+      return;
+    }
+    if (run.io.port == TRAPLINE_PORT_ACCESS && IsAt(rip, trapline_agent_access_out)) {
+      place_ = Place::kProgram;
+      HandleRuntimeAccess();
+      return;
     }
     if (!InAgent(rip)) {
       HandlePortAccess();
@@ -343,6 +385,7 @@ void GuestThread::HandleSystemCall() {
   const SystemCall call{
       static_cast<long>(registers.rax),
       {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
+  ReportBeforeSystemCall(*this, call);
   const SystemCallResult result = DispatchSystemCall(*this, call);
   if (result.context_replaced) return;  // rt_sigreturn: context_ is what continues
   if (result.value == kRestart) {
@@ -350,6 +393,7 @@ void GuestThread::HandleSystemCall() {
     if (!signal_pending_) Abort("a system call was interrupted without a signal");
     return;  // DeliverPendingSignals comes next
   }
+  ReportAfterSystemCall(*this, call, result.value);
   if (detached_) {
     context_.rax = static_cast<std::uint64_t>(result.value);
   } else {
@@ -441,6 +485,13 @@ void GuestThread::HandleException(unsigned vector) {
     return;
   }
   ++counters().exceptions;
+  if (step_) {
+    if (vector == kVectorDebug) {
+      FinishStep();
+      return;
+    }
+    CancelStep();
+  }
   if (vector == kVectorDebug && InAgent(frame.rip)) {
     // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside
     // the entry. The system call's exit puts the flag back (HandleSystemCall).
@@ -520,12 +571,26 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   FaultVerdict verdict = FaultVerdict::kNotMapped;
   try {
-    verdict = process_->address_space().Resolve(*carrier_, {address}, (error_code & kWrite) != 0,
-                                                (error_code & kFetch) != 0);
+    verdict = process_->address_space().Resolve(
+        *carrier_, view_, {address}, (error_code & kWrite) != 0, (error_code & kFetch) != 0, rip);
+    switch (verdict) {
+      case FaultVerdict::kMapped:
+        return;
+      case FaultVerdict::kUntrackedCode:
+      case FaultVerdict::kTrackedCode:
+        process_->tracking()->CountViewChange();
+        EnterView(verdict == FaultVerdict::kTrackedCode ? View::kClosed : View::kOpen);
+        return;
+      case FaultVerdict::kShared:
+        StartStep(false, address, (error_code & kWrite) != 0);
+        return;
+      default:
+        break;
+    }
   } catch (const std::exception& error) {
     Abort(error.what());
   }
-  if (verdict == FaultVerdict::kMapped) return;
+  if (step_) CancelStep();
   Detach();
   SignalDelivery delivery;
   delivery.trap_number = kVectorPageFault;
@@ -559,6 +624,230 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ForceSignal(delivery);
 }
 
+// --- tracking
+
+void GuestThread::EnterView(View view) {
+  if (view_ == view) return;
+  view_ = view;
+  carrier_->vcpu().special_registers().cr3 = carrier_->view(view).root().value;
+  MarkSegmentsDirty();
+}
+
+RegisterFile GuestThread::Registers() {
+  const kvm_regs registers = detached_ ? context_ : ProgramRegisters();
+  RegisterFile file;
+  const std::uint64_t general[16] = {registers.rax, registers.rcx, registers.rdx, registers.rbx,
+                                     registers.rsp, registers.rbp, registers.rsi, registers.rdi,
+                                     registers.r8,  registers.r9,  registers.r10, registers.r11,
+                                     registers.r12, registers.r13, registers.r14, registers.r15};
+  std::copy(std::begin(general), std::end(general), std::begin(file.gpr));
+  file.rip = registers.rip;
+  file.rflags = registers.rflags;
+  file.fs_base = fs_base();
+  file.gs_base = gs_base();
+  return file;
+}
+
+// Sets or clears the program's trap flag, wherever its flags lie while it is out of the guest after
+// an exception.
+void GuestThread::SetTrapFlag(bool on) {
+  const auto change = [on](auto& flags) { on ? flags |= kFlagTrap : flags &= ~kFlagTrap; };
+  if (detached_) {
+    change(context_.rflags);
+  } else {
+    change(carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rflags);
+  }
+}
+
+namespace {
+
+// Hands on what a statically linked program's calls of its runtime mean.
+class RuntimeCallReporter : public RuntimeCallSink {
+ public:
+  RuntimeCallReporter(Tracking& tracking, Carrier& carrier)
+      : tracking_(tracking), carrier_(carrier) {}
+
+  void Event(std::uint64_t kind, std::uint64_t address, std::uint64_t size,
+             std::uint64_t ip) override {
+    tracking_.OnRuntimeEvent(carrier_, kind, address, size, ip);
+  }
+  void Access(std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip,
+              const RegisterFile& caller) override {
+    tracking_.CheckRuntime(carrier_, kind, address, size, ip, caller);
+  }
+  std::optional<std::uint64_t> ThreadNumber(std::uint64_t pthread) override {
+    return tracking_.ThreadByPointer(pthread);
+  }
+
+ private:
+  Tracking& tracking_;
+  Carrier& carrier_;
+};
+
+}  // namespace
+
+// Whether the instruction about to be let through belongs to the runtime inside a statically linked
+// program: then it is not checked, but may begin a call that means something.
+bool GuestThread::LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers) {
+  Tracking& tracking = *process_->tracking();
+  const StaticRuntime* const runtime = tracking.static_runtime();
+  if (runtime == nullptr) return false;
+  const bool on_alternate_stack = alternate_stack.Contains(registers.gpr[kRsp]);
+  RuntimeCallReporter reporter(tracking, *carrier_);
+  if (!runtime->IsRuntime(registers.rip)) {
+    runtime_calls_.InProgram(registers.gpr[kRsp], on_alternate_stack, reporter);
+    return false;
+  }
+  runtime_calls_.BeforeRuntime(*runtime, instruction, registers, on_alternate_stack, reporter);
+  return true;
+}
+
+// A step, or a change to tracked code, brought the thread to `rip`.
+void GuestThread::NoteArrival(std::uint64_t rip, std::uint64_t rsp) {
+  if (runtime_calls_.empty()) return;
+  Tracking& tracking = *process_->tracking();
+  RuntimeCallReporter reporter(tracking, *carrier_);
+  runtime_calls_.Arrived(*tracking.static_runtime(), rip, rsp, Registers().gpr[kRax],
+                         alternate_stack.Contains(rsp), reporter);
+}
+
+// The instruction at RIP touches a shared page (`fault_address`), or, `chained`, the thread has
+// just stepped up to it and it might. Reports what it is about to do, and lets it through with one
+// step. False, only if chained: it touches nothing shared.
+bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool write) {
+  Tracking& tracking = *process_->tracking();
+  RegisterFile registers = Registers();
+  if (chained && !process_->address_space().IsTrackedCode(registers.rip)) return false;
+  const auto instruction = tracking.DecodeAt(registers.rip);
+  if (chained && (!instruction || instruction->memory().empty())) return false;
+  Step step;
+  step.rip = registers.rip;
+  step.program_traps = (registers.rflags & kFlagTrap) != 0;
+  const bool is_runtime = instruction && LetRuntimeThrough(*instruction, registers);
+  if (instruction) {
+    if (!is_runtime && Tracking::NeedsVectors(*instruction)) {
+      Detach();
+      registers = Registers();
+      registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());
+    }
+    const bool checked =
+        is_runtime || tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
+    if (chained && !checked) return false;
+    // Nothing of what it is known to do is where it faulted: its effects are not known.
+    if (!checked) tracking.CheckUnknown(*carrier_, fault_address, write, registers);
+    if (!step.holds_atomic_lock && RepeatInMonitor(*instruction)) {
+      tracking.CountTrap(chained);
+      return true;
+    }
+    const bool one_byte =
+        instruction->encoding == Encoding::kLegacy && instruction->map == kMapOneByte;
+    step.pushes_flags = one_byte && instruction->opcode == 0x9c;
+    step.pops_flags = one_byte && instruction->opcode == 0x9d;
+    step.checks_each_round =
+        instruction->repeat == Repeat::kRepe || instruction->repeat == Repeat::kRepne;
+  } else {
+    tracking.CheckUnknown(*carrier_, fault_address, write, registers);
+  }
+  tracking.CountTrap(chained);
+  SetTrapFlag(true);
+  EnterView(View::kWhole);
+  step_ = step;
+  return true;
+}
+
+// Repeated stores and copies, which would trap once for each element: done here, if all of the
+// memory is there.
+bool GuestThread::RepeatInMonitor(const Instruction& instruction) {
+  constexpr unsigned kDirectionFlag = 0x400;
+  if (instruction.repeat != Repeat::kRep || instruction.address_size_prefix ||
+      instruction.segment != Segment::kNone || instruction.operand_count == 0) {
+    return false;
+  }
+  const bool stores = instruction.opcode == 0xaa || instruction.opcode == 0xab;
+  const bool copies = instruction.opcode == 0xa4 || instruction.opcode == 0xa5;
+  if (!stores && !copies) return false;
+  kvm_regs& live = detached_ ? context_ : carrier_->vcpu().registers();
+  const std::uint64_t element = instruction.operands[0].size;
+  const std::uint64_t count = live.rcx;
+  constexpr std::uint64_t kMost = 1 << 20;  // bytes; a longer one is done in rounds
+  if ((Registers().rflags & kDirectionFlag) != 0 || count == 0) return false;
+  const std::uint64_t elements = std::min(count, kMost / element);
+  const std::uint64_t bytes = elements * element;
+  // An overlapping copy forwards repeats what it has just written.
+  if (copies && live.rdi > live.rsi && live.rdi < live.rsi + bytes) return false;
+  std::vector<unsigned char> buffer(bytes);
+  if (stores) {
+    for (std::uint64_t at = 0; at < bytes; at += element)
+      std::memcpy(buffer.data() + at, &live.rax, element);
+  } else if (!ReadGuest(live.rsi, buffer.data(), bytes)) {
+    return false;
+  }
+  if (!WriteGuest(live.rdi, buffer.data(), bytes)) return false;
+  live.rdi += bytes;
+  if (copies) live.rsi += bytes;
+  live.rcx -= elements;
+  if (live.rcx == 0) {
+    if (detached_) {
+      context_.rip += instruction.length;
+    } else {
+      carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip += instruction.length;
+    }
+  }
+  if (!detached_) carrier_->vcpu().MarkRegistersDirty();
+  return true;
+}
+
+// The trap after the step: the next instruction is checked at once if it touches shared pages too,
+// for then the thread need not fault to get here again.
+void GuestThread::FinishStep() {
+  const Step step = *step_;
+  agent::InterruptFrame& frame = carrier_->InterruptFrameOf(false);
+  if (frame.rip == step.rip && !step.checks_each_round) {
+    const auto instruction = process_->tracking()->DecodeAt(step.rip);
+    // One round of a repeated instruction, all of which was checked before: go on.
+    if (instruction && instruction->repeat != Repeat::kNone) return;
+  }
+  step_.reset();
+  if (step.holds_atomic_lock) process_->tracking()->FinishAtomic();
+  if (step.pushes_flags && !step.program_traps) {
+    std::uint64_t pushed = 0;
+    if (ReadGuest(frame.rsp, pushed)) WriteGuest(frame.rsp, pushed & ~kFlagTrap);
+  }
+  if (!step.program_traps && !step.pops_flags) frame.rflags &= ~kFlagTrap;
+  if (step.program_traps) {
+    EnterView(View::kClosed);
+    Detach();
+    ForceSignal(DescribeException(kVectorDebug, 0));
+    return;
+  }
+  NoteArrival(frame.rip, frame.rsp);
+  if (!signal_pending_ && StartStep(true, 0, false)) return;
+  EnterView(View::kClosed);
+}
+
+// The instruction that was to be let through raised an exception instead.
+void GuestThread::CancelStep() {
+  const Step step = *step_;
+  step_.reset();
+  if (step.holds_atomic_lock) process_->tracking()->FinishAtomic();
+  if (!step.program_traps) SetTrapFlag(false);
+  EnterView(View::kClosed);
+}
+
+// The runtime's wrapper says what its caller is about to do: trapline_agent_interface::access.
+void GuestThread::HandleRuntimeAccess() {
+  Tracking* const tracking = process_->tracking();
+  if (tracking == nullptr) return;
+  RegisterFile registers = Registers();
+  const std::uint64_t* const gpr = registers.gpr;
+  // As it will be when the entry has returned: that is where frames can be found from.
+  std::uint64_t return_address = 0;
+  if (!ReadGuest(gpr[kRsp], return_address)) return;
+  registers.rip = return_address;
+  registers.gpr[kRsp] += sizeof return_address;
+  tracking->CheckRuntime(*carrier_, gpr[kRdi], gpr[kRsi], gpr[kRdx], gpr[kRcx], registers);
+}
+
 // --- signals
 
 void GuestThread::DeliverPendingSignals() {
@@ -586,6 +875,8 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
+  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child)
+    tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
   Machine& machine = process_->machine();
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {

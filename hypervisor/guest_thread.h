@@ -8,14 +8,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hypervisor/machine.h"
+#include "hypervisor/runtime_calls.h"
 #include "hypervisor/signals.h"
+#include "translator/instruction.h"
+#include "translator/memory_access.h"
 
 namespace trapline {
 
 class Process;
+class Tracking;
 
 class GuestThread {
  public:
@@ -61,6 +66,7 @@ class GuestThread {
   std::uint64_t robust_list_head = 0;  // set_robust_list
   AlternateStack alternate_stack;
   bool is_vfork_child = false;
+  bool starts_process = false;  // the program's initial thread
   agent::ThreadCounters& counters() { return carrier_->thread_page().counters; }
   std::uint64_t logical_number() const { return logical_number_; }
 
@@ -73,6 +79,11 @@ class GuestThread {
     const std::uint64_t arguments[6] = {a, b, c, d, e, f};
     return Interruptible(number, arguments);
   }
+
+  // The program's registers as they are now, for whoever looks at its memory or its stack.
+  RegisterFile Registers();
+  // Chooses what the thread sees of the memory from its next entry on.
+  void EnterView(View view);
 
   // Takes the program's registers and vector state out of the vCPU into context() and the carrier's
   // vector image, so that both can be changed. The next entry restores them.
@@ -93,6 +104,15 @@ class GuestThread {
  private:
   enum class Place { kProgram, kSystemCall, kException };
 
+  // An instruction that touches shared pages is being let through: one step in View::kWhole.
+  struct Step {
+    std::uint64_t rip = 0;       // of the instruction
+    bool program_traps = false;  // the program had the trap flag set itself
+    bool pushes_flags = false, pops_flags = false;
+    bool checks_each_round = false;  // repeated compare or scan: its end is not known before
+    bool holds_atomic_lock = false;
+  };
+
   void HandleExit();
   void HandleInterruption();
   void HandleMemoryError();
@@ -101,6 +121,14 @@ class GuestThread {
   void HandleSystemCall();
   void HandleException(unsigned vector);
   void HandlePageFault(std::uint64_t error_code);
+  bool StartStep(bool chained, std::uint64_t fault_address, bool write);
+  bool LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers);
+  void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
+  bool RepeatInMonitor(const Instruction& instruction);
+  void FinishStep();
+  void CancelStep();
+  void HandleRuntimeAccess();
+  void SetTrapFlag(bool on);
   void DeliverPendingSignals();
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
   void SaveVectorState();
@@ -117,6 +145,9 @@ class GuestThread {
   SignalMask mask_ = 0;
 
   kvm_regs context_{};
+  View view_ = View::kWhole;
+  std::optional<Step> step_;
+  RuntimeCalls runtime_calls_;  // of a statically linked program
   bool detached_ = false;
   bool exit_requested_ = false;
   int exit_status_ = 0;

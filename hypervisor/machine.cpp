@@ -51,21 +51,45 @@ kvm_segment UserSegment(std::uint16_t selector, std::uint8_t type, bool code) {
 
 }  // namespace
 
-Carrier::Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, unsigned number)
-    : number_(number), vcpu_(std::make_unique<Vcpu>(kvm, vm, number)), page_table_(memory) {
-  const GuestPhysical region = memory.AllocatePages(TRAPLINE_THREAD_PAGES + 1);
-  const GuestPhysical gdt = region + TRAPLINE_THREAD_PAGES * kPageSize;
-  thread_page_ = static_cast<agent::ThreadPage*>(memory.HostPointer(region));
-  gdt_ = static_cast<std::uint64_t*>(memory.HostPointer(gdt));
-  page_table_.Map({TRAPLINE_THREAD_PAGE}, region, TRAPLINE_THREAD_PAGES * kPageSize,
-                  kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
-  page_table_.Map({TRAPLINE_GDT}, gdt, kPageSize, kSupervisorData);
+Carrier::Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, const SystemPages& system,
+                 unsigned number)
+    : number_(number),
+      vcpu_(std::make_unique<Vcpu>(kvm, vm, number)),
+      memory_(memory),
+      system_(system),
+      region_(memory.AllocatePages(TRAPLINE_THREAD_PAGES + 1)) {
+  thread_page_ = static_cast<agent::ThreadPage*>(memory.HostPointer(region_));
+  gdt_ =
+      static_cast<std::uint64_t*>(memory.HostPointer(region_ + TRAPLINE_THREAD_PAGES * kPageSize));
   gdt_[2] = 0x00af9b000000ffff;  // 0x10 kernel code
   gdt_[3] = 0x00cf93000000ffff;  // 0x18 kernel data
   gdt_[4] = 0x00cffb000000ffff;  // 0x20 user code, 32 bit
   gdt_[5] = 0x00cff3000000ffff;  // 0x28 user data
   gdt_[6] = 0x00affb000000ffff;  // 0x30 user code, 64 bit
   thread_page_->carrier = number;
+}
+
+PageTable& Carrier::view(View view) {
+  auto& table = views_[static_cast<unsigned>(view)];
+  if (table) return *table;
+  table = std::make_unique<PageTable>(memory_);
+  table->Map({TRAPLINE_AGENT_CODE}, system_.agent, AlignUp(agent::BlobSize(), kPageSize),
+             kUserPage);
+  table->Map({TRAPLINE_SHARED_PAGE}, system_.shared, kPageSize,
+             kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+  table->Map({TRAPLINE_THREAD_PAGE}, region_, TRAPLINE_THREAD_PAGES * kPageSize,
+             kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+  table->Map({TRAPLINE_GDT}, region_ + TRAPLINE_THREAD_PAGES * kPageSize, kPageSize,
+             kSupervisorData);
+  table->Map({TRAPLINE_IDT}, system_.idt, kPageSize, kSupervisorData);
+  table->Map({TRAPLINE_TSS}, system_.tss, kPageSize, kSupervisorData);
+  return *table;
+}
+
+void Carrier::ForEachView(const std::function<void(View, PageTable&)>& visit) {
+  for (unsigned i = 0; i < kViews; ++i) {
+    if (views_[i]) visit(static_cast<View>(i), *views_[i]);
+  }
 }
 
 agent::InterruptFrame& Carrier::InterruptFrameOf(bool page_fault) {
@@ -118,7 +142,7 @@ Machine::Machine(int inherited_kvm)
 }
 
 void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
-  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(idt_));
+  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(system_.idt));
   // int3 and into may come from ring 3 as instructions; the others only from the processor (DPL 0).
   const std::uint64_t attributes = vector == 3 || vector == 4 ? 0xee : 0x8e;
   gates[2 * vector] = (entry & 0xffff) | (std::uint64_t{TRAPLINE_USER_CS} << 16) |
@@ -129,17 +153,18 @@ void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
 
 void Machine::SetUpSystemTables() {
   const auto pages = static_cast<unsigned>(AlignUp(agent::BlobSize(), kPageSize) / kPageSize);
-  agent_ = memory_->AllocatePages(pages);
-  std::memcpy(memory_->HostPointer(agent_), trapline_agent_begin, agent::BlobSize());
-  idt_ = memory_->AllocatePages(1);
-  tss_ = memory_->AllocatePages(1);
+  system_.agent = memory_->AllocatePages(pages);
+  std::memcpy(memory_->HostPointer(system_.agent), trapline_agent_begin, agent::BlobSize());
+  system_.shared = memory_->AllocatePages(1);
+  system_.idt = memory_->AllocatePages(1);
+  system_.tss = memory_->AllocatePages(1);
 
   for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
     SetGate(vector, agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE,
             vector == 14 ? 1 : 2);
   }
 
-  auto* tss = static_cast<char*>(memory_->HostPointer(tss_));
+  auto* tss = static_cast<char*>(memory_->HostPointer(system_.tss));
   const std::uint64_t fault_stack = TRAPLINE_FAULT_STACK_TOP;
   const std::uint64_t exception_stack = TRAPLINE_EXCEPTION_STACK_TOP;
   std::memcpy(tss + 36, &fault_stack, 8);
@@ -178,7 +203,7 @@ void Machine::SetUpVcpu(Carrier& carrier) {
   special.idt.base = TRAPLINE_IDT;
   special.idt.limit = TRAPLINE_VECTORS * 16 - 1;
   special.cr0 = kCr0;
-  special.cr3 = carrier.page_table().root().value;
+  special.cr3 = carrier.view(View::kWhole).root().value;
   special.cr4 = kCr4;
   special.efer = kEfer;
   const kvm_cpuid_entry2* extended = cpuid_.Find(7);
@@ -203,13 +228,9 @@ void Machine::SetUpVcpu(Carrier& carrier) {
 }
 
 Carrier& Machine::Create() {
-  auto created =
-      std::make_unique<Carrier>(kvm_, *vm_, *memory_, static_cast<unsigned>(carriers_.size()));
+  auto created = std::make_unique<Carrier>(kvm_, *vm_, *memory_, system_,
+                                           static_cast<unsigned>(carriers_.size()));
   Carrier& carrier = *created;
-  PageTable& table = carrier.page_table();
-  table.Map({TRAPLINE_AGENT_CODE}, agent_, AlignUp(agent::BlobSize(), kPageSize), kUserPage);
-  table.Map({TRAPLINE_IDT}, idt_, kPageSize, kSupervisorData);
-  table.Map({TRAPLINE_TSS}, tss_, kPageSize, kSupervisorData);
   carrier.vcpu().SetCpuid(cpuid_);  // once: KVM refuses it after the first run
   if (host_.tss_type != 0) SetUpVcpu(carrier);
   carriers_.push_back(std::move(created));
@@ -303,15 +324,19 @@ Carrier& Machine::Acquire(bool prefer_new) {
   const std::lock_guard lock(mutex_);
   constexpr std::size_t kFewCarriers = 256;
   if (idle_.empty() || (prefer_new && carriers_.size() < kFewCarriers && carriers_.size() > 1)) {
-    return Create();
+    Carrier& created = Create();
+    created.in_use = true;
+    return created;
   }
   Carrier& carrier = *idle_.back();
   idle_.pop_back();
+  carrier.in_use = true;
   return carrier;
 }
 
 void Machine::Release(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
+  carrier.in_use = false;
   idle_.push_back(&carrier);
 }
 

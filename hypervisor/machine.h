@@ -1,6 +1,7 @@
 // The virtual machine: its memory, its vCPUs, and what was found out about the host by trying.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,15 +22,32 @@ struct HostKind {
   bool guest_tsc_is_host_tsc = false;  // then the host's vDSO is right inside the guest
 };
 
-// A vCPU with what belongs to it: a page table and a thread page. Reused by one guest thread after
+// What a thread sees of the program's memory; each is a page table of its own.
+enum class View : std::uint8_t {
+  kWhole,  // everything, as the program mapped it: nothing is tracked, or one access is let through
+  kClosed,  // only the pages the thread need not be checked on: tracked code runs here
+  kOpen,    // everything, but tracked code cannot run: untracked code (libc) runs here
+};
+inline constexpr unsigned kViews = 3;
+
+// Memory that every page table shows, beside the program's.
+struct SystemPages {
+  GuestPhysical agent, shared, idt, tss;
+};
+
+// A vCPU with what belongs to it: page tables and a thread page. Reused by one guest thread after
 // another.
 class Carrier {
  public:
-  Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, unsigned number);
+  Carrier(const Kvm& kvm, const Vm& vm, GuestMemory& memory, const SystemPages& system,
+          unsigned number);
 
   unsigned number() const { return number_; }
   Vcpu& vcpu() { return *vcpu_; }
-  PageTable& page_table() { return page_table_; }
+  // Made when first asked for; at no other time than another call that looks at views.
+  PageTable& view(View view);
+  // Calls `visit` for the views there are.
+  void ForEachView(const std::function<void(View, PageTable&)>& visit);
   agent::ThreadPage& thread_page() { return *thread_page_; }
   // The monitor's view of an address in the thread page region.
   void* ThreadRegion(std::uint64_t guest_address) {
@@ -38,6 +56,9 @@ class Carrier {
   char* vector_state() { return static_cast<char*>(ThreadRegion(TRAPLINE_VECTOR_STATE)); }
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.
   agent::InterruptFrame& InterruptFrameOf(bool page_fault);
+
+  // A thread of the program runs on it (Machine::Acquire to Release).
+  bool in_use = false;
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.
@@ -50,7 +71,10 @@ class Carrier {
   friend class Machine;
   unsigned number_;
   std::unique_ptr<Vcpu> vcpu_;
-  PageTable page_table_;
+  GuestMemory& memory_;
+  SystemPages system_;
+  GuestPhysical region_;  // the thread page region, then the GDT
+  std::array<std::unique_ptr<PageTable>, kViews> views_;
   agent::ThreadPage* thread_page_;
   std::uint64_t* gdt_;
   unsigned published_cpu_ = ~0u;
@@ -113,7 +137,7 @@ class Machine {
   HostKind host_;
   std::uint64_t vector_mask_ = 0;
   std::size_t vector_size_ = 0;
-  GuestPhysical agent_, idt_, tss_;
+  SystemPages system_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Carrier>> carriers_;
   std::vector<Carrier*> idle_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <pthread.h>
@@ -99,13 +100,83 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
-std::string RunOptions::Encode() const {
-  return fmt::format("stats={},follow={},kvm={},exe={}", stats ? 1 : 0, follow_children ? 1 : 0,
-                     kvm_descriptor, executable_descriptor);
+// Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
+static constexpr const char* kRuntimeModules[] = {
+    "ld-linux*",       "libc.so*",      "libc-[0-9]*",
+    "libpthread*",     "libm.so*",      "libdl.so*",
+    "librt.so*",       "libstdc++.so*", "libc++.so*",
+    "libc++abi.so*",   "libgcc_s.so*",  "libgomp.so*",
+    "libomp.so*",      "libresolv.so*", "libnss_*",
+    "libjemalloc.so*", "libtcmalloc*",  "libtrapline-preload.so*"};
+
+bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const auto matches = [&](const std::string& glob) {
+    return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+           fnmatch(glob.c_str(), path.c_str(), 0) == 0;
+  };
+  if (std::any_of(options.track_modules.begin(), options.track_modules.end(), matches))
+    return false;
+  if (std::any_of(options.untrack_modules.begin(), options.untrack_modules.end(), matches))
+    return true;
+  return std::any_of(std::begin(kRuntimeModules), std::end(kRuntimeModules), matches);
 }
 
-RunOptions RunOptions::Decode(const std::string& text) {
+namespace {
+
+// The environment with our library in front of what the program preloads itself. It takes its name
+// out again when it is loaded.
+std::vector<std::string> WithPreload(const std::vector<std::string>& environment) {
+  char self[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  std::string library(self, length > 0 ? static_cast<std::size_t>(length) : 0);
+  library.erase(library.rfind('/') + 1);
+  library += "libtrapline-preload.so";
+  if (access(library.c_str(), R_OK) != 0 || library.find_first_of(": ") != std::string::npos)
+    return environment;
+  constexpr const char* kVariable = "LD_PRELOAD=";
+  std::vector<std::string> changed = environment;
+  for (std::string& variable : changed) {
+    if (!variable.starts_with(kVariable)) continue;
+    variable.insert(std::strlen(kVariable), library + ":");
+    return changed;
+  }
+  changed.push_back(kVariable + library);
+  return changed;
+}
+
+}  // namespace
+
+std::string RunOptions::Encode() const {
+  std::string text =
+      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={}", stats ? 1 : 0,
+                  follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
+                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy));
+  // Lengths, because names may contain anything.
+  const auto add = [&text](char key, const std::string& value) {
+    text += fmt::format("\n{}{}:{}", key, value.size(), value);
+  };
+  for (const std::string& name : tracking.track_modules) add('t', name);
+  for (const std::string& name : tracking.untrack_modules) add('u', name);
+  if (!observer_options.empty()) add('o', observer_options);
+  return text;
+}
+
+RunOptions RunOptions::Decode(const std::string& encoded) {
   RunOptions options;
+  const std::string text = encoded.substr(0, encoded.find('\n'));
+  for (std::size_t at = text.size(); at < encoded.size();) {
+    const char key = encoded[at + 1];
+    std::size_t used = 0;
+    const std::size_t length = std::stoul(encoded.substr(at + 2, 20), &used);
+    const std::size_t start = at + 2 + used + 1;
+    const std::string value = encoded.substr(start, length);
+    if (key == 't') options.tracking.track_modules.push_back(value);
+    if (key == 'u') options.tracking.untrack_modules.push_back(value);
+    if (key == 'o') options.observer_options = value;
+    at = start + length;
+  }
   options.stats = text.find("stats=1") != std::string::npos;
   options.follow_children = text.find("follow=0") == std::string::npos;
   const auto number_after = [&text](const char* key) {
@@ -114,10 +185,13 @@ RunOptions RunOptions::Decode(const std::string& text) {
   };
   options.kvm_descriptor = number_after("kvm=");
   options.executable_descriptor = number_after("exe=");
+  options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
+  options.tracking.policy =
+      number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
   return options;
 }
 
-Process::Process(const RunOptions& options)
+Process::Process(const RunOptions& options, ExecutionObserver* observer)
     : options_(options),
       machine_(options.kvm_descriptor),
       address_space_(machine_, inherited_limits_, options.stats) {
@@ -126,14 +200,22 @@ Process::Process(const RunOptions& options)
     return inherited >= 0 ? dup(inherited) : open("/proc/self/exe", O_PATH | O_CLOEXEC);
   });
   if (inherited >= 0) close(inherited);
+  if (observer != nullptr && options_.tracking.track != Track::kNone) {
+    tracking_ = std::make_unique<Tracking>(
+        address_space_, options_.tracking.policy, *observer,
+        [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
+  }
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment,
                               const DescriptorRoom& room) {
   // Nothing of the program's may fail for want of room the monitor took.
   const auto program =
-      LoadProgram(address_space_, executable, environment, machine_.host().guest_tsc_is_host_tsc);
+      LoadProgram(address_space_, executable, tracking_ ? WithPreload(environment) : environment,
+                  machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
+  if (tracking_ && !executable.image.interpreter)
+    tracking_->SetStaticRuntime(StaticRuntime::Read(executable.file.get(), program->bias));
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
   SetCommandName(executable.path);
@@ -149,6 +231,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   registers.rsp = program->stack_pointer;
   registers.rflags = 0x202;
   thread.StartDetached(registers);
+  thread.starts_process = true;
   thread.set_mask(mask);
   InitializeVectorState(carrier.vector_state(), machine_.vector_state_size());
   room.Restore();
@@ -228,6 +311,8 @@ void Process::HandleRobustList(GuestThread& thread) {
 
 void Process::EndOfThread(GuestThread& thread) {
   HandleRobustList(thread);
+  if (tracking_ && !thread.is_vfork_child)
+    tracking_->OnThreadEnd(thread.carrier(), thread.clear_child_tid);
   bool last = false;
   {
     const std::lock_guard lock(threads_mutex_);
@@ -241,6 +326,7 @@ void Process::EndOfThread(GuestThread& thread) {
     // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a
     // worker thread in the process for as long as the virtual machine is open.
     HandleRobustList(thread);
+    if (tracking_) leader_status_ = tracking_->OnExit(leader_status_);
     syscall(SYS_exit_group, leader_status_);
   }
   const std::uint64_t clear_tid = thread.clear_child_tid;
@@ -254,6 +340,7 @@ void Process::EndOfThread(GuestThread& thread) {
 void Process::ExitGroup(GuestThread& thread, int status) {
   if (!thread.is_vfork_child) {
     PrintStatistics();
+    if (tracking_) status = tracking_->OnExit(status);
   } else if (thread.clear_child_tid != 0) {
     const std::uint32_t zero = 0;
     if (WriteGuest(thread.clear_child_tid, zero))
@@ -263,7 +350,10 @@ void Process::ExitGroup(GuestThread& thread, int status) {
   __builtin_unreachable();
 }
 
-void Process::BeforeDeath(int /*signal*/) { PrintStatistics(); }
+void Process::BeforeDeath(int /*signal*/) {
+  PrintStatistics();
+  if (tracking_) tracking_->OnExit(0);
+}
 
 void Process::Fatal(const std::string& message) {
   WriteError(fmt::format("trapline: internal error: {}\n", message));
@@ -374,12 +464,24 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   // The new host thread starts with everything blocked; GuestThread::Run sets the program's mask.
   SetHostMask(kAllSignals);
+  if (tracking_) {
+    // What ends with the thread: its stack and, where the C library puts it, the block of its
+    // thread-local variables right above.
+    std::uint64_t stack_end = arguments.stack_pointer;
+    constexpr std::uint64_t kThreadDescriptor = 0x1000, kFarthest = 1 << 20;
+    const std::uint64_t tls = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : 0;
+    if (tls >= stack_end && tls - stack_end < kFarthest) stack_end = tls + kThreadDescriptor;
+    tracking_->OnClone(parent.carrier(), parent.Registers(), static_cast<ThreadId>(number),
+                       arguments.stack_start, arguments.stack_start != 0 ? stack_end : 0, tls);
+    parent.EnterView(View::kClosed);
+  }
   pthread_t host_thread{};
   const int error = pthread_create(&host_thread, &attributes, &Process::ThreadMain, &start);
   // The C library may just have installed its own handler for the signal its setuid(3) family uses.
   parent.signal_actions().Reapply(kSetxidSignal);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
+    if (tracking_) tracking_->OnCloneFailed(static_cast<ThreadId>(number));
     machine_.Release(*carrier);
     if (!parent.signal_pending()) SetHostMask(parent.mask());
     return -error;
@@ -398,9 +500,11 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   const std::uint64_t other_flags = arguments.flags & ~kTidFlags;
 
   // Nothing of the monitor may be half changed in the child, which has only this thread.
+  if (tracking_) tracking_->LockBeforeFork();
   threads_mutex_.lock();
   warnings_mutex_.lock();
   address_space_.mutex().lock();
+  if (tracking_) tracking_->LockForFork();
   machine_.mutex().lock();
   machine_.memory().mutex().lock();
   LockDescriptors();
@@ -418,6 +522,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
   UnlockDescriptors();
   machine_.memory().mutex().unlock();
   machine_.mutex().unlock();
+  if (tracking_) tracking_->UnlockAfterFork();
   address_space_.mutex().unlock();
   warnings_mutex_.unlock();
   threads_mutex_.unlock();
@@ -427,6 +532,10 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
       machine_.RebuildAfterFork(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
+    }
+    parent.EnterView(View::kWhole);
+    if (tracking_) {
+      tracking_->OnForkedChild(parent.carrier(), static_cast<pid_t>(syscall(SYS_gettid)));
     }
     live_threads_.clear();
     ended_.clear();
@@ -612,6 +721,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     handed_on.executable_descriptor = own_executable_.get();
     machine_.kvm().KeepAcrossExec(true);
     fcntl(own_executable_.get(), F_SETFD, 0);
+    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, 0);
     std::vector<std::string> command{"trapline", "--exec", handed_on.Encode(), file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
@@ -620,6 +730,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     error = errno;
     machine_.kvm().KeepAcrossExec(false);
     fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
+    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, FD_CLOEXEC);
   }
   address_space_.limits().Apply(true);
   return -error;

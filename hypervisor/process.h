@@ -16,14 +16,35 @@
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_thread.h"
 #include "hypervisor/machine.h"
+#include "hypervisor/observer.h"
 #include "hypervisor/program_loader.h"
 #include "hypervisor/signals.h"
+#include "hypervisor/tracking.h"
 
 namespace trapline {
+
+// What runs for accesses to be checked.
+enum class Track : std::uint8_t { kNone, kAll };
+
+// What the program's execution is watched for; handed on to the programs it starts.
+struct TrackOptions {
+  Track track = Track::kNone;
+  SharingPolicy policy = SharingPolicy::kExact;
+  // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
+  std::vector<std::string> track_modules, untrack_modules;
+};
+
+// Whether the code of the file at `path` does not count under these options.
+bool IsUntrackedModule(const TrackOptions& options, const std::string& path);
 
 struct RunOptions {
   bool stats = false;           // print counters at the end
   bool follow_children = true;  // programs started with execve run under a monitor of their own
+  TrackOptions tracking;
+  // For whoever observes the execution; opaque here, handed on like everything else.
+  std::string observer_options;
+  // The observer's descriptors that the monitors of programs started with execve need too.
+  std::vector<int> kept_descriptors;
   // Inherited from the monitor that called execve: /dev/kvm, and the monitor's own executable. This
   // process may have neither the right nor the path to open them again.
   int kvm_descriptor = -1;
@@ -39,12 +60,14 @@ struct CloneArguments {
   std::uint64_t pidfd = 0, child_tid = 0, parent_tid = 0;
   std::uint64_t exit_signal = 0;
   std::uint64_t stack_pointer = 0;  // 0: the parent's
+  std::uint64_t stack_start = 0;    // clone3 tells; 0: not known
   std::uint64_t tls = 0;
 };
 
 class Process {
  public:
-  explicit Process(const RunOptions& options);
+  // `observer` must outlive the process; null: nothing is tracked.
+  explicit Process(const RunOptions& options, ExecutionObserver* observer = nullptr);
 
   // Loads the program and runs it on the calling thread, which must be the process's only one. Does
   // not return when the program ends; returns an error when it cannot be loaded.
@@ -54,6 +77,8 @@ class Process {
   Machine& machine() { return machine_; }
   AddressSpace& address_space() { return address_space_; }
   const RunOptions& options() const { return options_; }
+  // Null: nothing is tracked.
+  Tracking* tracking() { return tracking_.get(); }
   // What /proc/self/exe would show, and a path that opens it even when it was deleted.
   std::string executable_path() const;
   std::string executable_link() const;
@@ -118,6 +143,7 @@ class Process {
       MemoryLimits::TakeOver();  // before the machine maps anything
   Machine machine_;
   AddressSpace address_space_;
+  std::unique_ptr<Tracking> tracking_;
   SignalActions signal_actions_;
   FileDescriptor program_file_;
   FileDescriptor own_executable_;  // to start monitors for execve

@@ -118,6 +118,7 @@ Expected<MappedImage, LoadError> MapImage(AddressSpace& space, const std::string
       }
       Region region;
       region.protection = protection;
+      region.untracked_code = space.IsUntrackedModule(path);
       space.Adopt(start, file_end, region);
       const std::uint64_t padding = mapped.bias + segment.PaddingStart();
       if (segment.writable && padding < file_end) {
@@ -421,6 +422,7 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
   add(AT_HWCAP2, getauxval(AT_HWCAP2));
   add(AT_EXECFN, file_name);
   add(AT_PLATFORM, platform);
+  if (space.Tracks()) add(TRAPLINE_AT_AGENT, agent::GuestAddressOf(trapline_agent_interface_table));
   if (const std::uint64_t size = getauxval(kMinimumSignalStack); size != 0)
     add(kMinimumSignalStack, size);
   add(AT_NULL, 0);
@@ -443,7 +445,7 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
 
   DescribeToKernel(program->bias + image.low, program->bias + image.high, stack.sp(),
                    argument_start, argument_end, environment_end, auxiliary);
-  return LoadedProgram{entry, stack.sp()};
+  return LoadedProgram{entry, stack.sp(), program->bias};
 }
 
 }  // namespace trapline

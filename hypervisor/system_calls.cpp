@@ -135,6 +135,7 @@ long Clone3(GuestThread& thread, Arguments a) {
   arguments.parent_tid = fields.parent_tid;
   arguments.exit_signal = fields.exit_signal;
   arguments.stack_pointer = fields.stack == 0 ? 0 : fields.stack + fields.stack_size;
+  arguments.stack_start = fields.stack;
   arguments.tls = fields.tls;
   if ((arguments.flags & CLONE_PIDFD) != 0 &&
       (arguments.flags & (CLONE_THREAD | CLONE_PARENT_SETTID)) != 0) {

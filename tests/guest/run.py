@@ -152,6 +152,8 @@ def main():
     parser.add_argument("--time-limit", type=float, default=30, help="seconds for each run")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
     parser.add_argument("--jobs", type=int, default=1, help="programs to run at once")
+    parser.add_argument("--attempts", type=int, default=1,
+                        help="a difference counts if it is there this many times; the earlier ones are printed")
     options = parser.parse_args()
     options.directory = options.directory.resolve()
 
@@ -162,8 +164,19 @@ def main():
         if fnmatch.fnmatch(case.name, options.filter) and wanted <= set(case.tags)
     ]
     counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    def judge(case):
+        verdict, line, details = test(case, options)
+        for _ in range(1, options.attempts):
+            if verdict != "FAIL":
+                break
+            first = [line, *details]
+            verdict, line, details = test(case, options)
+            line += " (not the first attempt)"
+            details = details or ["the first attempt: " + first[0], *first[1:]]
+        return verdict, line, details
+
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for verdict, line, details in pool.map(lambda case: test(case, options), cases):
+        for verdict, line, details in pool.map(judge, cases):
             counts[verdict] += 1
             print("\n".join([line, *("    " + detail for detail in details)]), flush=True)
     print(f"{counts['PASS']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped")

@@ -157,7 +157,8 @@ class Suite:
         prefix = [str(self.options.trapline), "run", "--track=none", *self.options.trapline_option, "--"]
         template = self.prepared(case)
         native_times, monitor_times = [], []
-        for _ in range(self.options.repeat):
+        attempts = self.options.attempts
+        while len(native_times) < self.options.repeat:
             native = self.run_once(case, template, room / "work", [])
             problem = native_problem(case, native[0])
             if problem:
@@ -165,9 +166,14 @@ class Suite:
                                    native[0].stderr.decode(errors="replace")[-1500:])
                 return
             monitored = self.run_once(case, template, room / "work", prefix)
+            found = self.differences(case, native, monitored)
+            if found and attempts > 1:
+                attempts -= 1
+                with self.lock:
+                    print(f"{case.name} differs, tried once more:\n    " + "\n    ".join(found), flush=True)
+                continue
             native_times.append(native[0].seconds)
             monitor_times.append(monitored[0].seconds)
-            found = self.differences(case, native, monitored)
             if found:
                 self.results.fails(case.name, f"native {native[0].seconds:.2f} s, monitor {monitored[0].seconds:.2f} s",
                                    "\n".join(found))
@@ -205,6 +211,8 @@ def main():
     parser.add_argument("--tag", choices=["fast", "full"], default="full", help="fast: the part for CI")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--attempts", type=int, default=1,
+                        help="a difference counts if it is there this many times; the earlier ones are printed")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--packages", action="store_true", help="print the Debian packages the cases need")
     parser.add_argument("--keep", action="store_true", help="keep the scratch directories")

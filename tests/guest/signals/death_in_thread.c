@@ -17,7 +17,7 @@ int main(void) {
   static int counter;
   NoCore();
   Start(Spin, &counter);
+  Fact(true, "about to crash");  // before the thread exists: nothing else orders the two
   Start(Crash, NULL);
-  Fact(true, "waiting for the crash");
   for (;;) pause();
 }

@@ -1,0 +1,69 @@
+// What the monitor tells whoever looks for races: the execution as a stream of accesses and
+// synchronisation in one total order that agrees with every order the program itself established.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "detector/event.h"
+#include "guest-agent/agent.h"
+#include "translator/memory_access.h"
+
+namespace trapline {
+
+// Calls never overlap (Tracking holds its mutex), come from any host thread, and must not call back
+// into the monitor. Threads are named by logical number, which is never reused inside a process.
+class ExecutionObserver {
+ public:
+  ExecutionObserver() = default;
+  ExecutionObserver(const ExecutionObserver&) = delete;
+  ExecutionObserver& operator=(const ExecutionObserver&) = delete;
+  virtual ~ExecutionObserver() = default;
+
+  // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
+  virtual void SetRuntimeCode(std::function<bool(std::uint64_t address)> /*is_runtime*/) {}
+
+  // The process runs its first instruction.
+  virtual void OnStart(pid_t tid) = 0;
+
+  // Before the access is carried out, by the instruction at registers.rip or, `in_runtime`, by
+  // untracked code on behalf of the program: then registers are those of the untracked code and
+  // `ip` is the program's return address.
+  virtual void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                        const RegisterFile& registers, bool in_runtime, std::uint64_t ip) = 0;
+
+  // Something the program's runtime said (events.h).
+  virtual void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) = 0;
+
+  // Synchronisation the monitor saw itself (files, thread ends).
+  virtual void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) = 0;
+
+  virtual void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
+                             std::uint64_t stack_start, std::uint64_t stack_end,
+                             std::uint64_t thread_pointer) = 0;
+  virtual void OnThreadRuns(ThreadId thread, pid_t tid) = 0;
+  virtual void OnThreadEnd(ThreadId thread) = 0;
+
+  // `thread` makes [start, end) fresh memory, or moves its contents.
+  virtual void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;
+  virtual void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                       std::uint64_t length) = 0;
+
+  // `thread` is the only one left and all that was done is ordered before now: histories may go.
+  virtual void OnQuiet(ThreadId thread) = 0;
+
+  // In the child after fork: only `thread` is left.
+  virtual void OnFork(ThreadId thread, pid_t tid) = 0;
+
+  // The process ends with `status` (or by a signal: then status is ignored). Called at most once;
+  // returns the status to end with.
+  virtual int OnExit(int status) = 0;
+
+  // Whether debug info says that the plain load or store of `address` at `ip` is an atomic
+  // operation.
+  virtual bool IsAtomic(std::uint64_t ip, std::uint64_t address) = 0;
+};
+
+}  // namespace trapline

@@ -1,0 +1,319 @@
+#include "hypervisor/system_call_effects.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/times.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "hypervisor/guest_copy.h"
+#include "hypervisor/process.h"
+
+namespace trapline {
+namespace {
+
+// --- memory
+
+enum class Size : std::uint8_t {
+  kFixed,        // `amount` bytes
+  kArgument,     // the value of argument `amount`
+  kResult,       // what the call returned
+  kCount,        // the value of argument `amount`, times `unit`
+  kResultCount,  // what the call returned, times `unit`
+  kString,       // up to and including the zero
+  kVector,       // an array of iovec, of argument `amount` elements
+  kMessage,      // a msghdr
+};
+
+// One buffer of one system call.
+struct Buffer {
+  long number;
+  int argument;  // that points to it
+  bool write;    // by the kernel, after success; else read, before
+  Size size;
+  unsigned amount = 0;
+  unsigned unit = 1;
+};
+
+constexpr unsigned kTimespec = 16, kStat = sizeof(struct stat);
+
+// Arguments that are structures of the kernel's or plain data; man pages of section 2.
+constexpr Buffer kBuffers[] = {
+    {SYS_read, 1, true, Size::kResult},
+    {SYS_pread64, 1, true, Size::kResult},
+    {SYS_readv, 1, true, Size::kVector, 2},
+    {SYS_preadv, 1, true, Size::kVector, 2},
+    {SYS_preadv2, 1, true, Size::kVector, 2},
+    {SYS_recvfrom, 1, true, Size::kResult},
+    {SYS_recvmsg, 1, true, Size::kMessage},
+    {SYS_readlink, 1, true, Size::kResult},
+    {SYS_readlinkat, 2, true, Size::kResult},
+    {SYS_getcwd, 0, true, Size::kResult},
+    {SYS_getrandom, 0, true, Size::kResult},
+    {SYS_getdents64, 1, true, Size::kResult},
+    {SYS_write, 1, false, Size::kArgument, 2},
+    {SYS_pwrite64, 1, false, Size::kArgument, 2},
+    {SYS_writev, 1, false, Size::kVector, 2},
+    {SYS_pwritev, 1, false, Size::kVector, 2},
+    {SYS_pwritev2, 1, false, Size::kVector, 2},
+    {SYS_sendto, 1, false, Size::kArgument, 2},
+    {SYS_sendmsg, 1, false, Size::kMessage},
+    {SYS_stat, 0, false, Size::kString},
+    {SYS_stat, 1, true, Size::kFixed, kStat},
+    {SYS_lstat, 0, false, Size::kString},
+    {SYS_lstat, 1, true, Size::kFixed, kStat},
+    {SYS_fstat, 1, true, Size::kFixed, kStat},
+    {SYS_newfstatat, 1, false, Size::kString},
+    {SYS_newfstatat, 2, true, Size::kFixed, kStat},
+    {SYS_statx, 4, true, Size::kFixed, 256},
+    {SYS_open, 0, false, Size::kString},
+    {SYS_openat, 1, false, Size::kString},
+    {SYS_access, 0, false, Size::kString},
+    {SYS_unlink, 0, false, Size::kString},
+    {SYS_mkdir, 0, false, Size::kString},
+    {SYS_rename, 0, false, Size::kString},
+    {SYS_rename, 1, false, Size::kString},
+    {SYS_clock_gettime, 1, true, Size::kFixed, kTimespec},
+    {SYS_gettimeofday, 0, true, Size::kFixed, 16},
+    {SYS_nanosleep, 0, false, Size::kFixed, kTimespec},
+    {SYS_clock_nanosleep, 2, false, Size::kFixed, kTimespec},
+    {SYS_pipe, 0, true, Size::kFixed, 8},
+    {SYS_pipe2, 0, true, Size::kFixed, 8},
+    {SYS_socketpair, 3, true, Size::kFixed, 8},
+    {SYS_bind, 1, false, Size::kArgument, 2},
+    {SYS_connect, 1, false, Size::kArgument, 2},
+    {SYS_poll, 0, false, Size::kCount, 1, sizeof(pollfd)},
+    {SYS_poll, 0, true, Size::kCount, 1, sizeof(pollfd)},
+    {SYS_ppoll, 0, false, Size::kCount, 1, sizeof(pollfd)},
+    {SYS_ppoll, 0, true, Size::kCount, 1, sizeof(pollfd)},
+    {SYS_epoll_wait, 1, true, Size::kResultCount, 0, sizeof(epoll_event)},
+    {SYS_epoll_pwait, 1, true, Size::kResultCount, 0, sizeof(epoll_event)},
+    {SYS_epoll_ctl, 3, false, Size::kFixed, sizeof(epoll_event)},
+    {SYS_uname, 0, true, Size::kFixed, sizeof(utsname)},
+    {SYS_sysinfo, 0, true, Size::kFixed, sizeof(struct sysinfo)},
+    {SYS_times, 0, true, Size::kFixed, sizeof(tms)},
+    {SYS_getrusage, 1, true, Size::kFixed, sizeof(rusage)},
+    {SYS_getrlimit, 1, true, Size::kFixed, sizeof(rlimit)},
+    {SYS_setrlimit, 1, false, Size::kFixed, sizeof(rlimit)},
+    {SYS_wait4, 1, true, Size::kFixed, 4},
+    {SYS_timerfd_settime, 2, false, Size::kFixed, 32},
+    {SYS_timerfd_gettime, 1, true, Size::kFixed, 32},
+};
+
+void ReportRange(GuestThread& thread, bool write, std::uint64_t address, std::uint64_t size,
+                 const RegisterFile& registers) {
+  if (address == 0 || size == 0) return;
+  thread.process().tracking()->CheckSystemCall(thread.carrier(), write, address, size, registers);
+}
+
+// `bytes`: how many were transferred; more than all buffers hold: all of them.
+void ReportVector(GuestThread& thread, bool write, std::uint64_t vector, std::uint64_t count,
+                  std::uint64_t bytes, const RegisterFile& registers) {
+  constexpr std::uint64_t kMost = 1024;  // IOV_MAX
+  ReportRange(thread, false, vector, std::min(count, kMost) * sizeof(iovec), registers);
+  for (std::uint64_t i = 0; i < std::min(count, kMost) && bytes > 0; ++i) {
+    iovec part{};
+    if (!ReadGuest(vector + i * sizeof part, part)) return;
+    const std::uint64_t size = std::min<std::uint64_t>(part.iov_len, bytes);
+    ReportRange(thread, write, reinterpret_cast<std::uint64_t>(part.iov_base), size, registers);
+    bytes -= size;
+  }
+}
+
+void ReportBuffers(GuestThread& thread, const SystemCall& call, bool after, long result) {
+  const RegisterFile registers = thread.Registers();
+  const auto moved = after ? static_cast<std::uint64_t>(result) : ~std::uint64_t{0};
+  for (const Buffer& buffer : kBuffers) {
+    if (buffer.number != call.number || buffer.write != after) continue;
+    const std::uint64_t address = call.arguments[buffer.argument];
+    switch (buffer.size) {
+      case Size::kFixed:
+        ReportRange(thread, buffer.write, address, buffer.amount, registers);
+        break;
+      case Size::kArgument:
+      case Size::kCount:
+        ReportRange(thread, buffer.write, address, call.arguments[buffer.amount] * buffer.unit,
+                    registers);
+        break;
+      case Size::kResult:
+      case Size::kResultCount:
+        ReportRange(thread, buffer.write, address, moved * buffer.unit, registers);
+        break;
+      case Size::kString:
+        if (const auto text = ReadGuestString(address))
+          ReportRange(thread, false, address, text->size() + 1, registers);
+        break;
+      case Size::kVector:
+        ReportVector(thread, buffer.write, address, call.arguments[buffer.amount], moved,
+                     registers);
+        break;
+      case Size::kMessage: {
+        msghdr header{};
+        if (!ReadGuest(address, header)) break;
+        ReportRange(thread, false, address, sizeof header, registers);
+        ReportVector(thread, buffer.write, reinterpret_cast<std::uint64_t>(header.msg_iov),
+                     header.msg_iovlen, moved, registers);
+        break;
+      }
+    }
+  }
+}
+
+// --- order
+
+// Keys that no address of the program can have.
+constexpr std::uint64_t kFileKeys = 1ull << 56, kSocketKeys = 2ull << 56, kSignalKeys = 3ull << 56,
+                        kSemaphoreKeys = 4ull << 56, kMessageKeys = 5ull << 56,
+                        kEventKeys = 6ull << 56;
+constexpr std::uint64_t kKeyBits = (1ull << 56) - 1;
+
+// The two ends of a socketpair are one object.
+std::mutex pairs_mutex;
+std::map<std::uint64_t, std::uint64_t> socket_pairs;  // inode -> the other's
+
+std::uint64_t Mix(std::uint64_t value) {
+  value *= 0x9e3779b97f4a7c15ull;
+  return (value ^ value >> 29) & kKeyBits;
+}
+
+// Both ends of a connection have the same two addresses, the other way round.
+std::uint64_t SocketKey(int fd, std::uint64_t inode) {
+  {
+    const std::lock_guard lock(pairs_mutex);
+    const auto other = socket_pairs.find(inode);
+    if (other != socket_pairs.end()) return kSocketKeys | Mix(std::min(inode, other->second));
+  }
+  const auto name = [fd](auto get) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    std::uint64_t hash = 0;
+    if (get(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return hash;
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return hash;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
+    for (socklen_t i = 0; i < std::min<socklen_t>(length, 24); ++i) hash = Mix(hash + bytes[i] + 1);
+    return hash;
+  };
+  const std::uint64_t own = name([](auto... a) { return getsockname(a...); });
+  const std::uint64_t peer = name([](auto... a) { return getpeername(a...); });
+  // A local socket does not know its peer: all of them are one object, which orders too much
+  // rather than too little.
+  return own == 0 || peer == 0 ? kSocketKeys : kSocketKeys | Mix(own + peer);
+}
+
+// The object behind a descriptor that carries data from one thread to another; 0: none.
+std::uint64_t DescriptorKey(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return 0;
+  const std::uint64_t inode = status.st_ino;
+  if (S_ISFIFO(status.st_mode)) return kFileKeys | Mix(inode + status.st_dev);
+  if (S_ISSOCK(status.st_mode)) return SocketKey(fd, inode);
+  // Event counters share one inode without a type; a duplicate of one counts as another.
+  if ((status.st_mode & S_IFMT) == 0) return kEventKeys | static_cast<std::uint64_t>(fd);
+  return 0;
+}
+
+bool SendsData(long number) {
+  switch (number) {
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_mq_timedsend:
+    case SYS_splice:
+    case SYS_shutdown:
+    case SYS_close:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool ReceivesData(long number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_mq_timedreceive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::uint64_t SignalKey(int signal) { return kSignalKeys | static_cast<std::uint64_t>(signal); }
+
+void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
+  Tracking* const tracking = thread.process().tracking();
+  if (tracking == nullptr || !tracking->active() || thread.is_vfork_child) return;
+  ReportBuffers(thread, call, false, 0);
+  const auto publish = [&](std::uint64_t key) {
+    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
+  };
+  if (SendsData(call.number)) publish(DescriptorKey(static_cast<int>(call.arguments[0])));
+  switch (call.number) {
+    case SYS_kill:
+      publish(SignalKey(static_cast<int>(call.arguments[1])));
+      break;
+    case SYS_tkill:
+    case SYS_rt_sigqueueinfo:
+      publish(SignalKey(static_cast<int>(call.arguments[1])));
+      break;
+    case SYS_tgkill:
+    case SYS_rt_tgsigqueueinfo:
+      publish(SignalKey(static_cast<int>(call.arguments[2])));
+      break;
+    case SYS_semop:
+    case SYS_semtimedop:
+      publish(kSemaphoreKeys | (call.arguments[0] & kKeyBits));
+      break;
+    case SYS_msgsnd:
+      publish(kMessageKeys | (call.arguments[0] & kKeyBits));
+      break;
+    default:
+      break;
+  }
+}
+
+void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long result) {
+  Tracking* const tracking = thread.process().tracking();
+  if (tracking == nullptr || thread.is_vfork_child || result < 0) return;
+  if (call.number == SYS_socketpair) {
+    int ends[2] = {-1, -1};
+    struct stat a {
+    }, b{};
+    if (ReadGuest(call.arguments[3], ends) && fstat(ends[0], &a) == 0 && fstat(ends[1], &b) == 0) {
+      const std::lock_guard lock(pairs_mutex);
+      socket_pairs[a.st_ino] = b.st_ino;
+      socket_pairs[b.st_ino] = a.st_ino;
+    }
+  }
+  if (!tracking->active()) return;
+  const auto join = [&](std::uint64_t key) {
+    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
+  };
+  if (ReceivesData(call.number)) join(DescriptorKey(static_cast<int>(call.arguments[0])));
+  if (call.number == SYS_semop || call.number == SYS_semtimedop)
+    join(kSemaphoreKeys | (call.arguments[0] & kKeyBits));
+  if (call.number == SYS_msgrcv) join(kMessageKeys | (call.arguments[0] & kKeyBits));
+  ReportBuffers(thread, call, true, result);
+}
+
+}  // namespace trapline

@@ -1,0 +1,159 @@
+// Which accesses are checked, and in which order everything is told to the observer.
+//
+// A trap: tracked code touches a shared page. Before the access is let through, the instruction is
+// decoded, what it is about to touch on shared pages is reported, and the thread steps over it with
+// all pages in view (GuestThread does the stepping).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/observer.h"
+#include "hypervisor/static_runtime.h"
+#include "translator/instruction.h"
+
+namespace trapline {
+
+struct TrackingStatistics {
+  std::uint64_t traps = 0;         // accesses that faulted on a shared page
+  std::uint64_t chained = 0;       // accesses checked while the thread was stepping anyway
+  std::uint64_t checks = 0;        // reads and writes reported
+  std::uint64_t unchecked = 0;     // instructions whose accesses could not be told
+  std::uint64_t view_changes = 0;  // between tracked and untracked code
+  std::uint64_t runtime_events = 0;
+  std::uint64_t quiet_moments = 0;
+};
+
+// Thread-safe. Lock order: AddressSpace's mutex before this one's.
+class Tracking {
+ public:
+  Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver& observer,
+           std::function<bool(const std::string& path)> is_untracked_module);
+
+  ExecutionObserver& observer() { return observer_; }
+
+  // Of a statically linked program; before it runs.
+  void SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime);
+  // Null for all other programs.
+  const StaticRuntime* static_runtime() const { return static_runtime_.get(); }
+
+  // More than one thread is or was alive, and accesses are checked.
+  bool active() const { return active_.load(std::memory_order_acquire); }
+
+  // --- threads
+  void OnStart(Carrier& carrier, pid_t tid);
+  // `parent` is about to start `child`. Returns whether tracking starts by it: then the parent must
+  // leave View::kWhole.
+  bool OnClone(Carrier& parent, const RegisterFile& parent_registers, ThreadId child,
+               std::uint64_t stack_start, std::uint64_t stack_end, std::uint64_t thread_pointer);
+  // On the new thread, before it runs.
+  void OnThreadRuns(Carrier& carrier, pid_t tid);
+  void OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid);
+  // The thread is the only one left, and everything is ordered before now: tracking pauses until
+  // the next thread is made. True: the thread goes to View::kWhole. Cheap when it is not so.
+  bool TryQuiet(Carrier& carrier);
+  // `child` of OnClone was not made after all.
+  void OnCloneFailed(ThreadId child);
+  // Around fork: nothing is half done in the child. The first lock comes before all others of the
+  // monitor, the second one after AddressSpace's.
+  void LockBeforeFork() { atomic_mutex_.lock(); }
+  void LockForFork();
+  void UnlockAfterFork();
+  void OnForkedChild(Carrier& survivor, pid_t tid);
+
+  // --- accesses
+  // The instruction at `rip`; nothing if it cannot be read or decoded.
+  std::optional<Instruction> DecodeAt(std::uint64_t rip);
+  // Whether Accesses() needs the vector registers.
+  static bool NeedsVectors(const Instruction& instruction);
+  // Reports what `instruction` is about to do to shared pages. False: nothing, all it touches is
+  // the thread's own. When the answer is true for an atomic access, the caller holds the atomic
+  // lock until the instruction is carried out: release it with FinishAtomic.
+  bool Check(Carrier& carrier, const Instruction& instruction, const RegisterFile& registers,
+             bool& holds_atomic_lock);
+  void FinishAtomic() { atomic_mutex_.unlock(); }
+  // An instruction that cannot be decoded touches `address`.
+  void CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
+                    const RegisterFile& registers);
+  // The runtime reports an access of its caller (trapline_agent_interface::access).
+  void CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t address, std::uint64_t size,
+                    std::uint64_t ip, const RegisterFile& registers);
+  // The runtime's part of a statically linked program says something (events.h), seen by the
+  // monitor itself: nothing from TRAPLINE_READ on.
+  void OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
+                      std::uint64_t size, std::uint64_t ip);
+  // The thread that has this thread pointer, of those of a statically linked program.
+  std::optional<ThreadId> ThreadByPointer(std::uint64_t thread_pointer);
+  // A system call reads or writes the caller's memory.
+  void CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address, std::uint64_t size,
+                       const RegisterFile& registers);
+  void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
+
+  // Hands all queued events to the observer.
+  void Drain();
+
+  int OnExit(int status);
+  TrackingStatistics statistics();
+  void CountViewChange() { view_changes_.fetch_add(1, std::memory_order_relaxed); }
+  void CountTrap(bool chained) {
+    (chained ? chained_ : traps_).fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  struct CachedInstruction {
+    std::array<unsigned char, kMaximumInstructionLength> bytes;
+    Instruction instruction;
+  };
+
+  // How a word has been used since tracking began. The compiler makes atomic loads and stores plain
+  // instructions: which ones they are, the word's other uses tell.
+  struct WordUse {
+    bool plainly_written = false;  // before any atomic instruction
+    bool atomic = false;           // by an atomic instruction, or one that debug info calls so
+    bool broken = false;           // atomic, and then plainly written by somebody else
+    ThreadId last_update = 0;      // the last atomic instruction's thread
+  };
+
+  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info);
+  void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
+  void DrainLocked();
+  void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
+  void Register(Carrier& carrier);
+  void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
+                  EventKind kind);
+  static ThreadId NumberOf(Carrier& carrier) {
+    return static_cast<ThreadId>(carrier.thread_page().logical_thread);
+  }
+
+  AddressSpace& space_;
+  ExecutionObserver& observer_;
+  std::unique_ptr<const StaticRuntime> static_runtime_;
+  std::atomic<bool> active_{false};
+  std::atomic<bool> alone_{false};  // only one thread is registered, tracking is active
+  std::atomic<std::uint64_t> traps_{0}, chained_{0}, view_changes_{0};
+
+  // Held from the report of an atomic access until it is carried out, so that both happen in the
+  // same order for all threads.
+  std::mutex atomic_mutex_;
+
+  std::mutex mutex_;  // the observer, and what follows
+  std::vector<Carrier*> threads_;
+  std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
+  std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
+  std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
+  std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
+  std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
+  TrackingStatistics statistics_;
+
+  std::mutex code_mutex_;
+  std::unordered_map<std::uint64_t, CachedInstruction> code_;
+};
+
+}  // namespace trapline

@@ -1,0 +1,192 @@
+#include "shadow-pages/page_states.h"
+
+#include <algorithm>
+
+namespace trapline {
+namespace {
+
+// The first touch of a place gives this much; each neighbour that follows twice as much, up to a
+// large page. A fault that reaches the monitor costs ~35 us on kvm_pvm, whatever the run's length.
+constexpr std::uint64_t kFirstRun = 16 * kPageSize;
+constexpr std::uint64_t kLongestRun = kLargePageSize;
+// Sharing takes a private page away, so it starts with one and grows more carefully.
+constexpr std::uint64_t kLongestSharedRun = 64 * kPageSize;
+
+}  // namespace
+
+void PageStates::Split(std::uint64_t at) {
+  auto it = runs_.upper_bound(at);
+  if (it == runs_.begin()) return;
+  --it;
+  if (it->first == at || it->second.end <= at) return;
+  const Body upper = it->second;
+  it->second.end = at;
+  runs_.emplace_hint(std::next(it), at, upper);
+}
+
+void PageStates::MergeAround(std::uint64_t start) {
+  auto it = runs_.find(start);
+  if (it == runs_.end()) return;
+  const auto same = [](const Body& a, const Body& b) {
+    return a.state == b.state && a.owner == b.owner;
+  };
+  if (it != runs_.begin()) {
+    const auto before = std::prev(it);
+    if (before->second.end == it->first && same(before->second, it->second)) {
+      before->second.end = it->second.end;
+      runs_.erase(it);
+      it = before;
+    }
+  }
+  const auto after = std::next(it);
+  if (after != runs_.end() && it->second.end == after->first && same(it->second, after->second)) {
+    it->second.end = after->second.end;
+    runs_.erase(after);
+  }
+}
+
+void PageStates::Set(const PageRun& run) {
+  if (run.start >= run.end) return;
+  Split(run.start);
+  Split(run.end);
+  runs_.erase(runs_.lower_bound(run.start), runs_.lower_bound(run.end));
+  if (run.state == PageState::kUntouched) return;
+  runs_[run.start] = {run.end, run.state, run.owner};
+  MergeAround(run.start);
+}
+
+PageRun PageStates::Find(std::uint64_t address, std::uint64_t low, std::uint64_t high) const {
+  const auto after = runs_.upper_bound(address);
+  PageRun run{low, high, PageState::kUntouched, 0};
+  if (after != runs_.end()) run.end = std::min(high, after->first);
+  if (after == runs_.begin()) return run;
+  const auto& [start, body] = *std::prev(after);
+  if (body.end <= address) {
+    run.start = std::max(low, body.end);
+    return run;
+  }
+  return {std::max(low, start), std::min(high, body.end), body.state, body.owner};
+}
+
+// Makes pages around `page` private, inside the untouched run `free`.
+PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free) {
+  std::uint64_t length = kFirstRun;
+  if (page == free.start && page != 0) {
+    // The page after an own run: the thread walks upwards.
+    const PageRun before = Find(page - kPageSize, 0, page);
+    if (before.state == PageState::kPrivate && before.owner == thread)
+      length = std::clamp(2 * (before.end - before.start), kFirstRun, kLongestRun);
+  }
+  // Aligned to its own length, so that runs of different threads do not interleave more than they
+  // must.
+  const std::uint64_t aligned = AlignDown(length, kFirstRun);
+  PageRun run{AlignDown(page, kFirstRun), 0, PageState::kPrivate, thread};
+  run.end = run.start + aligned;
+  run.start = std::max(run.start, free.start);
+  run.end = std::min(run.end, free.end);
+  Set(run);
+  return run;
+}
+
+PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRun& owned) {
+  std::uint64_t length = kPageSize;
+  if (page == last_shared_.end && last_shared_.owner == thread)
+    length = std::min(2 * (last_shared_.end - last_shared_.start), kLongestSharedRun);
+  const PageRun run{page, std::min(page + length, owned.end), PageState::kShared, 0};
+  Set(run);
+  last_shared_ = {run.start, run.end, PageState::kShared, thread};
+  return run;
+}
+
+Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, std::uint64_t low,
+                          std::uint64_t high, const UsedByOwner& used) {
+  const std::uint64_t page = AlignDown(address, kPageSize);
+  const PageRun run = Find(page, low, high);
+  switch (run.state) {
+    case PageState::kUntracked:
+    case PageState::kShared:
+      return {run, std::nullopt};
+    case PageState::kUntouched: {
+      if (policy_ == SharingPolicy::kShared) return {Claim(thread, page, run), std::nullopt};
+      // All of the gap inside one large page: a state costs nothing, a look-up would.
+      PageRun shared{AlignDown(page, kLargePageSize),
+                     AlignDown(page, kLargePageSize) + kLargePageSize, PageState::kShared, 0};
+      shared.start = std::max(shared.start, run.start);
+      shared.end = std::min(shared.end, run.end);
+      Set(shared);
+      return {shared, std::nullopt};
+    }
+    case PageState::kPrivate:
+      break;
+  }
+  if (run.owner == thread) return {run, std::nullopt};
+  if (!used(page, run.owner)) {
+    // Given out in a run and never used: it changes hands, with those after it that were not used
+    // either.
+    std::uint64_t end = page + kPageSize;
+    const std::uint64_t limit = std::min(run.end, AlignDown(page, kFirstRun) + kFirstRun);
+    while (end < limit && !used(end, run.owner)) end += kPageSize;
+    const PageRun moved{page, end, PageState::kPrivate, thread};
+    Set(moved);
+    return {moved, PageRun{page, end, PageState::kPrivate, run.owner}};
+  }
+  const PageRun shared = Share(thread, page, run);
+  return {shared, PageRun{shared.start, shared.end, PageState::kPrivate, run.owner}};
+}
+
+std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
+  std::vector<PageRun> sealed;
+  for (auto it = runs_.begin(); it != runs_.end();) {
+    if (it->second.state == PageState::kPrivate && it->second.owner == thread) {
+      sealed.push_back({it->first, it->second.end, PageState::kPrivate, thread});
+      it = runs_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return sealed;
+}
+
+void PageStates::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length) {
+  std::vector<PageRun> moved;
+  ForEach(from, from + length, [&](const PageRun& run) { moved.push_back(run); });
+  Clear(from, from + length);
+  Clear(to, to + length);
+  for (PageRun run : moved) {
+    run.start = run.start - from + to;
+    run.end = run.end - from + to;
+    Set(run);
+  }
+}
+
+void PageStates::Track(std::uint64_t start, std::uint64_t end) {
+  std::vector<PageRun> untracked;
+  ForEach(start, end, [&](const PageRun& run) {
+    if (run.state == PageState::kUntracked) untracked.push_back(run);
+  });
+  for (const PageRun& run : untracked) Clear(run.start, run.end);
+}
+
+void PageStates::Reset() {
+  std::erase_if(runs_, [](const auto& run) { return run.second.state != PageState::kUntracked; });
+  last_shared_ = {};
+}
+
+void PageStates::ForEach(std::uint64_t start, std::uint64_t end,
+                         const std::function<void(const PageRun&)>& visit) const {
+  for (std::uint64_t at = start; at < end;) {
+    const PageRun run = Find(at, start, end);
+    visit({at, run.end, run.state, run.owner});
+    at = run.end;
+  }
+}
+
+std::uint64_t PageStates::Count(PageState state) const {
+  std::uint64_t pages = 0;
+  for (const auto& [start, body] : runs_) {
+    if (body.state == state) pages += (body.end - start) / kPageSize;
+  }
+  return pages;
+}
+
+}  // namespace trapline

@@ -1,0 +1,119 @@
+// The life of a page (architecture.md): whose page it is decides whether an access traps, and
+// nothing else does.
+//
+//   untouched --first touch by T--> private(T) --touch by another--> shared
+//   any --Untrack--> untracked;   any --Clear (unmapped, quiet moment)--> untouched
+//
+// Pure bookkeeping: the caller writes the page tables and revokes what was taken away.
+// Not thread-safe; addresses are multiples of 4 KiB unless they say "address".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "shadow-pages/address.h"
+
+namespace trapline {
+
+enum class PageState : std::uint8_t { kUntouched, kPrivate, kShared, kUntracked };
+
+// What happens to accesses before a page is shared (architecture.md, "What private ownership
+// forgets").
+enum class SharingPolicy : std::uint8_t {
+  kExact,   // every page is shared from its first touch on: no access is unrecorded
+  kShared,  // a page belongs to the thread that touches it first until another one does
+};
+
+// Pages [start, end) in one state.
+struct PageRun {
+  std::uint64_t start = 0, end = 0;
+  PageState state = PageState::kUntouched;
+  std::uint64_t owner = 0;  // logical thread; private pages only
+
+  friend bool operator==(const PageRun&, const PageRun&) = default;
+};
+
+// What a touch led to.
+struct Touch {
+  // kPrivate: map `run` for the thread and go on natively. kShared: the access traps. kUntracked:
+  // map `run` for whoever asks.
+  PageRun run;
+  // The pages of the previous owner that must be taken out of its page table before anything else.
+  std::optional<PageRun> revoke;
+};
+
+class PageStates {
+ public:
+  // Whether the owner of a private page has really used it: pages are given out in runs, and those
+  // of a run that the owner never touched can change hands without being shared.
+  using UsedByOwner = std::function<bool(std::uint64_t page, std::uint64_t owner)>;
+
+  explicit PageStates(SharingPolicy policy) : policy_(policy) {}
+
+  SharingPolicy policy() const { return policy_; }
+
+  // The longest run of equal pages around `address`, within [low, high).
+  PageRun Find(std::uint64_t address, std::uint64_t low, std::uint64_t high) const;
+
+  // `thread` touches `address`, which lies in a mapping [low, high). A run of the answer stays
+  // inside the mapping.
+  Touch OnTouch(std::uint64_t thread, std::uint64_t address, std::uint64_t low, std::uint64_t high,
+                const UsedByOwner& used);
+
+  // All of the thread's private pages become untouched (thread creation, thread end); returns them.
+  std::vector<PageRun> Seal(std::uint64_t thread);
+
+  // [start, end) is no longer, or fresh memory: untouched, whatever it was; untracked pages too.
+  void Clear(std::uint64_t start, std::uint64_t end) {
+    Set({start, end, PageState::kUntouched, 0});
+  }
+
+  // The state of [from, from + length) becomes that of [to, to + length), and the old place
+  // untouched (mremap).
+  void Move(std::uint64_t from, std::uint64_t to, std::uint64_t length);
+
+  // Accesses to the pages are not tracked until Track.
+  void Untrack(std::uint64_t start, std::uint64_t end) {
+    Set({start, end, PageState::kUntracked, 0});
+  }
+  void Track(std::uint64_t start, std::uint64_t end);
+
+  // A quiet moment: all pages untouched but the untracked ones.
+  void Reset();
+
+  // Whether the page is in the thread's page table.
+  static bool Visible(const PageRun& run, std::uint64_t thread) {
+    return run.state == PageState::kUntracked ||
+           (run.state == PageState::kPrivate && run.owner == thread);
+  }
+
+  // Calls `visit` for the runs of [start, end) in order, untouched ones included.
+  void ForEach(std::uint64_t start, std::uint64_t end,
+               const std::function<void(const PageRun&)>& visit) const;
+
+  // Pages in a state other than untouched.
+  std::uint64_t Count(PageState state) const;
+
+ private:
+  struct Body {
+    std::uint64_t end;
+    PageState state;
+    std::uint64_t owner;
+  };
+
+  void Set(const PageRun& run);
+  void Split(std::uint64_t at);
+  void MergeAround(std::uint64_t start);
+  PageRun Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free);
+  PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& owned);
+
+  const SharingPolicy policy_;
+  std::map<std::uint64_t, Body> runs_;  // start -> rest; untouched pages are gaps
+  // The last pages that became shared together: when the neighbours follow, more are taken at once.
+  PageRun last_shared_;
+};
+
+}  // namespace trapline

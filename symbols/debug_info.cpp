@@ -1,0 +1,395 @@
+#include "symbols/debug_info.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "symbols/dwarf_types.h"
+
+namespace trapline {
+namespace {
+
+constexpr int kMaxDepth = 64;  // of nested DIEs
+// Beyond this an index of all variables would take minutes; symbols have to do.
+constexpr std::uint64_t kMaxIndexed = 512ull << 20;
+
+std::string LinkageName(Dwarf_Die& die) {
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    Dwarf_Attribute attribute;
+    if (dwarf_attr_integrate(&die, name, &attribute) == nullptr) continue;
+    const char* text = dwarf_formstring(&attribute);
+    if (text != nullptr) return text;
+  }
+  return {};
+}
+
+// The DIE that has the name: an instance refers to what it is an instance of, a definition to its
+// declaration.
+Dwarf_Die Named(Dwarf_Die die) {
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    Dwarf_Attribute attribute;
+    if (dwarf_attr(&die, DW_AT_name, &attribute) != nullptr) break;
+    Dwarf_Die next;
+    if ((dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
+         dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr) ||
+        dwarf_formref_die(&attribute, &next) == nullptr) {
+      break;
+    }
+    die = next;
+  }
+  return die;
+}
+
+std::string FileOfDeclaration(Dwarf_Die& die) {
+  const char* file = DeclarationFile(die);
+  return file != nullptr ? file : "";
+}
+
+// Headers of the standard libraries of C++ in which user code may be inlined only together with
+// theirs: what one walks through on the way from an instruction to the function that was called.
+bool IsLibraryHeader(std::string_view file) {
+  return file.find("/c++/") != std::string_view::npos ||
+         file.find("/boost/") != std::string_view::npos ||
+         file.find("/core/src/") != std::string_view::npos;
+}
+
+// The functions that count shared_ptr's references: their plain loads are atomic too. Not the
+// constructors.
+bool IsReferenceCount(std::string_view mangled) {
+  return (mangled.starts_with("_ZNSt16_Sp_counted_base") ||
+          mangled.starts_with("_ZNKSt16_Sp_counted_base")) &&
+         mangled.find("EEC1E") == std::string_view::npos &&
+         mangled.find("EEC2E") == std::string_view::npos;
+}
+
+bool IsScope(int tag) {
+  switch (tag) {
+    case DW_TAG_namespace:
+    case DW_TAG_module:
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+    case DW_TAG_subprogram:
+    case DW_TAG_lexical_block:
+    case DW_TAG_try_block:
+    case DW_TAG_catch_block:
+    case DW_TAG_common_block:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "outer::" and "outer::inner::" inside a namespace or class.
+std::string InnerScope(const std::string& scope, Dwarf_Die& die) {
+  const char* name = dwarf_diename(&die);
+  switch (dwarf_tag(&die)) {
+    case DW_TAG_namespace:
+      return scope + (name != nullptr ? name : "(anonymous namespace)") + "::";
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+      return name != nullptr ? scope + name + "::" : scope;
+    default:
+      return scope;
+  }
+}
+
+// The operations of a variable's place at `pc`; empty: not known there.
+std::span<const Dwarf_Op> LocationAt(Dwarf_Die& die, unsigned name, std::uint64_t pc) {
+  Dwarf_Attribute attribute;
+  Dwarf_Op* operations = nullptr;
+  std::size_t count = 0;
+  if (dwarf_attr_integrate(&die, name, &attribute) == nullptr ||
+      dwarf_getlocation_addr(&attribute, pc, &operations, &count, 1) != 1) {
+    return {};
+  }
+  return {operations, count};
+}
+
+}  // namespace
+
+DebugInfo::DebugInfo(Dwarf* dwarf) {
+  Dwarf_CU* cu = nullptr;
+  Dwarf_CU* next = nullptr;
+  Dwarf_Half version = 0;
+  std::uint8_t type = 0;
+  Dwarf_Die die, subdie;
+  while (dwarf_get_units(dwarf, cu, &next, &version, &type, &die, &subdie) == 0) {
+    cu = next;
+    if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    Unit unit;
+    unit.lines_die = die;
+    unit.die = type == DW_UT_skeleton && subdie.addr != nullptr ? subdie : die;
+    const std::size_t index = units_.size();
+    units_.push_back(unit);
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;) {
+      // Code that the linker dropped is left at address 0.
+      if (low != 0 && low < high) ranges_.push_back({low, high, index});
+    }
+    information_size_ = std::max<std::uint64_t>(information_size_, dwarf_dieoffset(&die));
+  }
+  std::sort(ranges_.begin(), ranges_.end(),
+            [](const Range& a, const Range& b) { return a.low < b.low; });
+}
+
+DebugInfo::Unit* DebugInfo::UnitOf(std::uint64_t address) {
+  auto at =
+      std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                       [](std::uint64_t value, const Range& range) { return value < range.low; });
+  if (at == ranges_.begin() || address >= std::prev(at)->high) return nullptr;
+  Unit& unit = units_[std::prev(at)->unit];
+  Index(unit);
+  return &unit;
+}
+
+void DebugInfo::Index(Unit& unit) {
+  if (unit.indexed) return;
+  unit.indexed = true;
+  IndexChildren(unit, unit.die, {}, 0);
+  std::sort(unit.functions.begin(), unit.functions.end(),
+            [](const Function& a, const Function& b) { return a.low < b.low; });
+}
+
+void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& scope, int depth) {
+  Dwarf_Die die;
+  if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
+  do {
+    const int tag = dwarf_tag(&die);
+    if (tag == DW_TAG_subprogram) {
+      Dwarf_Addr base = 0, low = 0, high = 0;
+      for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &low, &high)) > 0;) {
+        if (low != 0 && low < high) unit.functions.push_back({low, high, die});
+      }
+    }
+    if (tag == DW_TAG_subprogram && !scope.empty() && dwarf_hasattr(&die, DW_AT_name) != 0 &&
+        dwarf_hasattr(&die, DW_AT_linkage_name) == 0) {
+      scopes_.emplace(dwarf_dieoffset(&die), scope);
+    }
+    if (tag == DW_TAG_variable || tag == DW_TAG_member) AddVariable(die);
+    if (IsScope(tag)) IndexChildren(unit, die, InnerScope(scope, die), depth + 1);
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+void DebugInfo::AddVariable(Dwarf_Die& die) {
+  Dwarf_Attribute attribute;
+  Dwarf_Op* operations = nullptr;
+  std::size_t count = 0;
+  // Not integrated: a declaration would count once more for each of its definitions.
+  if (dwarf_attr(&die, DW_AT_location, &attribute) == nullptr ||
+      dwarf_getlocation(&attribute, &operations, &count) != 0 || count == 0 || count > 2) {
+    return;
+  }
+  const Dwarf_Op& first = operations[0];
+  std::uint64_t place = first.number;
+  if (first.atom == DW_OP_addrx || first.atom == DW_OP_GNU_addr_index ||
+      first.atom == DW_OP_constx || first.atom == DW_OP_GNU_const_index) {
+    Dwarf_Attribute indirect;
+    Dwarf_Addr value = 0;
+    if (dwarf_getlocation_attr(&attribute, &first, &indirect) != 0 ||
+        (dwarf_formaddr(&indirect, &value) != 0 && dwarf_formudata(&indirect, &value) != 0)) {
+      return;
+    }
+    place = value;
+  }
+  const bool is_address =
+      first.atom == DW_OP_addr || first.atom == DW_OP_addrx || first.atom == DW_OP_GNU_addr_index;
+  if (count == 1 && is_address && place != 0) {
+    statics_.push_back({place, SizeOfVariable(die), die});
+  } else if (count == 2 && (operations[1].atom == DW_OP_form_tls_address ||
+                            operations[1].atom == DW_OP_GNU_push_tls_address)) {
+    thread_locals_.push_back({place, SizeOfVariable(die), die});
+  }
+}
+
+void DebugInfo::IndexAll() {
+  if (all_indexed_) return;
+  all_indexed_ = true;
+  if (information_size_ <= kMaxIndexed) {
+    for (Unit& unit : units_) Index(unit);
+  }
+  const auto by_begin = [](const Static& a, const Static& b) { return a.begin < b.begin; };
+  std::stable_sort(statics_.begin(), statics_.end(), by_begin);
+  std::stable_sort(thread_locals_.begin(), thread_locals_.end(), by_begin);
+}
+
+std::optional<DebugInfo::Variable> DebugInfo::Find(std::vector<Static>* statics,
+                                                   std::uint64_t address) {
+  IndexAll();
+  const auto after = std::upper_bound(
+      statics->begin(), statics->end(), address,
+      [](std::uint64_t value, const Static& variable) { return value < variable.begin; });
+  if (after == statics->begin()) return std::nullopt;
+  const Static& found = *std::prev(after);
+  if (address - found.begin >= std::max<std::uint64_t>(found.size, 1)) return std::nullopt;
+  Dwarf_Die die = found.die;
+  return Described(die, found.begin, address);
+}
+
+DebugInfo::Variable DebugInfo::Described(Dwarf_Die& die, std::uint64_t begin,
+                                         std::uint64_t address) {
+  Variable variable;
+  const char* name = nullptr;
+  Dwarf_Attribute attribute;
+  if (dwarf_attr_integrate(&die, DW_AT_name, &attribute) != nullptr)
+    name = dwarf_formstring(&attribute);
+  variable.name = name != nullptr ? name : "";
+  variable.begin = begin;
+  variable.size = SizeOfVariable(die);
+  variable.file = FileOfDeclaration(die);
+  static_cast<void>(dwarf_decl_line(&die, &variable.line));
+  Dwarf_Die type;
+  if (TypeOf(die, type)) {
+    variable.type = TypeName(type);
+    const TypePath path = Descend(type, address - begin);
+    variable.expression = variable.name + path.suffix;
+    variable.is_atomic = path.is_atomic;
+  }
+  return variable;
+}
+
+std::vector<Dwarf_Die> DebugInfo::Chain(Unit& unit, std::uint64_t address) {
+  std::vector<Dwarf_Die> chain;
+  auto at = std::upper_bound(
+      unit.functions.begin(), unit.functions.end(), address,
+      [](std::uint64_t value, const Function& function) { return value < function.low; });
+  if (at == unit.functions.begin() || address >= std::prev(at)->high) return chain;
+  Dwarf_Die scope = std::prev(at)->die;
+  chain.push_back(scope);
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    Dwarf_Die die;
+    bool found = false;
+    if (dwarf_child(&scope, &die) != 0) break;
+    do {
+      const int tag = dwarf_tag(&die);
+      if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) ||
+          dwarf_haspc(&die, address) != 1) {
+        continue;
+      }
+      if (tag == DW_TAG_inlined_subroutine) chain.push_back(die);
+      scope = die;
+      found = true;
+      break;
+    } while (dwarf_siblingof(&die, &die) == 0);
+    if (!found) break;
+  }
+  return chain;
+}
+
+std::string DebugInfo::NameOf(Dwarf_Die& die) const {
+  std::string name = LinkageName(die);
+  if (!name.empty()) return name;
+  Dwarf_Die named = Named(die);
+  const auto scope = scopes_.find(dwarf_dieoffset(&named));
+  const char* own = dwarf_diename(&named);
+  if (own == nullptr) return {};
+  return scope != scopes_.end() ? scope->second + own : own;
+}
+
+std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
+  std::vector<SourceFrame> frames;
+  Unit* unit = UnitOf(address);
+  if (unit == nullptr) return frames;
+  SourceFrame frame;
+  if (Dwarf_Line* line = dwarf_getsrc_die(&unit->lines_die, address); line != nullptr) {
+    const char* file = dwarf_linesrc(line, nullptr, nullptr);
+    if (file != nullptr) frame.file = file;
+    static_cast<void>(dwarf_lineno(line, &frame.line));
+  }
+  Dwarf_Files* files = nullptr;
+  std::size_t file_count = 0;
+  static_cast<void>(dwarf_getsrcfiles(&unit->lines_die, &files, &file_count));
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    frame.function = NameOf(chain[i]);
+    frame.inlined = i > 0;
+    frames.push_back(frame);
+    if (i == 0) break;
+    // Where the inlined function was called is where its caller is.
+    frame = {};
+    Dwarf_Attribute attribute;
+    Dwarf_Word number = 0;
+    if (dwarf_attr(&chain[i], DW_AT_call_file, &attribute) != nullptr &&
+        dwarf_formudata(&attribute, &number) == 0 && number < file_count) {
+      const char* file = dwarf_filesrc(files, number, nullptr, nullptr);
+      if (file != nullptr) frame.file = file;
+    }
+    if (dwarf_attr(&chain[i], DW_AT_call_line, &attribute) != nullptr &&
+        dwarf_formudata(&attribute, &number) == 0) {
+      frame.line = static_cast<int>(number);
+    }
+  }
+  if (frames.empty() && frame.line != 0) frames.push_back(frame);
+  return frames;
+}
+
+bool DebugInfo::IsAtomic(std::uint64_t address) {
+  Unit* unit = UnitOf(address);
+  if (unit == nullptr) return false;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const std::string file = FileOfDeclaration(chain[i]);
+    if (IsAtomicHeader(file) || IsReferenceCount(LinkageName(chain[i]))) return true;
+    // The program's own code, called back from the library: what it does is its own.
+    if (!IsLibraryHeader(file)) return false;
+  }
+  return false;
+}
+
+std::optional<DebugInfo::Variable> DebugInfo::FindLocal(std::uint64_t pc, std::uint64_t address,
+                                                        EvaluationContext context,
+                                                        std::string& function) {
+  Unit* unit = UnitOf(pc);
+  if (unit == nullptr) return std::nullopt;
+  std::vector<Dwarf_Die> chain = Chain(*unit, pc);
+  if (chain.empty()) return std::nullopt;
+  if (const auto base = LocationAt(chain[0], DW_AT_frame_base, pc); !base.empty()) {
+    std::uint64_t value = 0;
+    bool is_value = false;
+    if (EvaluateExpression(base, context, value, is_value)) context.frame_base = value;
+  }
+  // First where the function is now; then anywhere in it, for the ranges of blocks are not exact.
+  for (const bool everywhere : {false, true}) {
+    const auto found = FindLocalIn(chain[0], pc, address, context, everywhere, 0, function);
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(Dwarf_Die& scope, std::uint64_t pc,
+                                                          std::uint64_t address,
+                                                          const EvaluationContext& context,
+                                                          bool everywhere, int depth,
+                                                          std::string& function) const {
+  Dwarf_Die die;
+  if (depth == kMaxDepth || dwarf_child(&scope, &die) != 0) return std::nullopt;
+  const int scope_tag = dwarf_tag(&scope);
+  const bool is_function = scope_tag == DW_TAG_subprogram || scope_tag == DW_TAG_inlined_subroutine;
+  do {
+    const int tag = dwarf_tag(&die);
+    if (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) {
+      const auto location = LocationAt(die, DW_AT_location, pc);
+      std::uint64_t begin = 0;
+      bool is_value = false;
+      if (!location.empty() && EvaluateExpression(location, context, begin, is_value) &&
+          !is_value && address - begin < SizeOfVariable(die)) {
+        if (is_function) function = NameOf(scope);
+        return Described(die, begin, address);
+      }
+    } else if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine) &&
+               (everywhere || dwarf_haspc(&die, pc) == 1)) {
+      auto found = FindLocalIn(die, pc, address, context, everywhere, depth + 1, function);
+      if (found) {
+        if (is_function && function.empty()) function = NameOf(scope);
+        return found;
+      }
+    }
+  } while (dwarf_siblingof(&die, &die) == 0);
+  return std::nullopt;
+}
+
+}  // namespace trapline

@@ -1,0 +1,101 @@
+// What the DWARF of one module says of its code and variables. All addresses are those in the file.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/dwarf_expression.h"
+#include "symbols/memory_reader.h"
+#include "symbols/symbolizer.h"
+
+namespace trapline {
+
+// Not thread-safe. Indexes a compilation unit when it is first asked about, and all of them for
+// variables.
+class DebugInfo {
+ public:
+  // `dwarf` must outlive this object.
+  explicit DebugInfo(Dwarf* dwarf);
+  DebugInfo(const DebugInfo&) = delete;
+  DebugInfo& operator=(const DebugInfo&) = delete;
+
+  // The functions at `address`, innermost first; empty if not known. Names are mangled where the
+  // language mangles.
+  std::vector<SourceFrame> Frames(std::uint64_t address);
+
+  // See Symbolizer::IsAtomicByDebugInfo.
+  bool IsAtomic(std::uint64_t address);
+
+  // A variable of static storage; for thread-local ones `address` is the offset in the TLS block.
+  struct Variable {
+    std::string name;         // as declared
+    std::uint64_t begin = 0;  // address or TLS offset
+    std::uint64_t size = 0;   // bytes
+    std::string expression;   // "name[3].member" of the address asked for
+    std::string type;         // of the whole
+    std::string file;
+    int line = 0;
+    bool is_atomic = false;  // the address lies in an atomic type
+  };
+  std::optional<Variable> FindStatic(std::uint64_t address) { return Find(&statics_, address); }
+  std::optional<Variable> FindThreadLocal(std::uint64_t offset) {
+    return Find(&thread_locals_, offset);
+  }
+
+  // The local variable or parameter of the function at `pc` that lies at `address` in memory (of
+  // the process). The context says what is known of the frame; its frame base is found here.
+  // `function`: where it is declared.
+  std::optional<Variable> FindLocal(std::uint64_t pc, std::uint64_t address,
+                                    EvaluationContext context, std::string& function);
+
+ private:
+  struct Range {
+    std::uint64_t low, high;  // [low, high)
+    std::size_t unit;
+  };
+  struct Function {
+    std::uint64_t low, high;
+    Dwarf_Die die;
+  };
+  struct Unit {
+    Dwarf_Die die;        // of the unit with the DIEs (with split DWARF not the skeleton's)
+    Dwarf_Die lines_die;  // of the unit with the line table
+    bool indexed = false;
+    std::vector<Function> functions;  // sorted by low
+  };
+  struct Static {
+    std::uint64_t begin, size;
+    Dwarf_Die die;
+  };
+
+  Unit* UnitOf(std::uint64_t address);
+  void Index(Unit& unit);
+  void IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& scope, int depth);
+  void AddVariable(Dwarf_Die& die);
+  void IndexAll();
+  std::optional<Variable> Find(std::vector<Static>* statics, std::uint64_t address);
+  static Variable Described(Dwarf_Die& die, std::uint64_t begin, std::uint64_t address);
+  std::optional<Variable> FindLocalIn(Dwarf_Die& scope, std::uint64_t pc, std::uint64_t address,
+                                      const EvaluationContext& context, bool everywhere, int depth,
+                                      std::string& function) const;
+  // Mangled, or else with the scopes it is in.
+  std::string NameOf(Dwarf_Die& die) const;
+  // The function at `address` and what is inlined there, outermost first.
+  std::vector<Dwarf_Die> Chain(Unit& unit, std::uint64_t address);
+
+  std::deque<Unit> units_;
+  std::vector<Range> ranges_;  // sorted by low
+  // Of functions that have no linkage name, by the offset of their DIE.
+  std::unordered_map<Dwarf_Off, std::string> scopes_;
+  bool all_indexed_ = false;
+  std::uint64_t information_size_ = 0;           // bytes of .debug_info
+  std::vector<Static> statics_, thread_locals_;  // sorted by begin once all is indexed
+};
+
+}  // namespace trapline

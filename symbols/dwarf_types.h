@@ -1,0 +1,36 @@
+// Declarations and types in debug information: where they are, their names, sizes, and what lies at
+// an offset in them.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace trapline {
+
+// The type of a variable, member or parameter. False if there is none.
+bool TypeOf(Dwarf_Die& die, Dwarf_Die& type);
+
+// Bytes; 0: not known.
+std::uint64_t SizeOfVariable(Dwarf_Die& die);
+
+// As declared, e.g. "const char *" or "std::atomic<int>" without its namespace; "?" where not
+// known.
+std::string TypeName(Dwarf_Die& type);
+
+// What lies at an offset in an object.
+struct TypePath {
+  std::string suffix;      // ".member[2]"; empty: the object itself
+  bool is_atomic = false;  // in a part of type _Atomic, std::atomic or their like
+};
+TypePath Descend(Dwarf_Die& type, std::uint64_t offset);
+
+// The file where it is declared; null if not known.
+const char* DeclarationFile(Dwarf_Die& die);
+
+// Whether `file` belongs to the part of a language's library that makes atomic operations.
+bool IsAtomicHeader(std::string_view file);
+
+}  // namespace trapline

@@ -1,0 +1,76 @@
+// The ELF files behind a module: the file itself, and the separate one with its debug information.
+#pragma once
+
+#include <elfutils/libdw.h>
+#include <gelf.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbols/memory_reader.h"
+#include "symbols/modules.h"
+
+namespace trapline {
+
+// An ELF file open for reading. Not thread-safe.
+class ElfFile {
+ public:
+  // Null if it is no ELF file of this machine's kind that can be read.
+  static std::unique_ptr<ElfFile> Open(const std::string& path);
+  // From bytes in memory.
+  static std::unique_ptr<ElfFile> OfBytes(std::vector<char> bytes);
+
+  ElfFile(const ElfFile&) = delete;
+  ElfFile& operator=(const ElfFile&) = delete;
+  ~ElfFile();
+
+  Elf* elf() const { return elf_; }
+  // Bytes of the file; false if not all of them are there, or it is none on disk.
+  bool Read(std::uint64_t offset, void* out, std::size_t size) const;
+  // By the note sections (a debug file has no program headers to rely on); empty: none.
+  std::string BuildId() const;
+  // The bytes of the first section called `name`; null if it is missing or holds no bytes.
+  Elf_Data* Section(const char* name) const;
+  // The section of that type, and its header; null if there is none.
+  Elf_Scn* SectionOfType(unsigned type, GElf_Shdr& header) const;
+
+ private:
+  ElfFile() = default;
+
+  std::vector<char> bytes_;  // what elf_ works on, or empty: on a file
+  int descriptor_ = -1;
+  Elf* elf_ = nullptr;
+};
+
+// Not thread-safe.
+class ModuleImage {
+ public:
+  // The file must be the one that is mapped (same headers, same build id); if it is not to be had
+  // any more, what is mapped of it serves, which has no section headers and so no symbols. Null if
+  // not even that can be read.
+  static std::unique_ptr<ModuleImage> Open(const Module& module, const MemoryReader& memory,
+                                           const std::string& debug_directory);
+  ~ModuleImage();
+
+  const ElfFile& file() const { return *file_; }
+  // With debug information or at least a symbol table; null if there is none besides file(). Looked
+  // for on first use.
+  const ElfFile* debug_file();
+  // Whether .debug_frame is anywhere.
+  bool HasDebugFrame();
+  // Of debug_file() or else of file(); null if neither has any.
+  Dwarf* dwarf();
+
+ private:
+  ModuleImage() = default;
+  std::unique_ptr<ElfFile> FindDebugFile() const;
+
+  std::string path_, build_id_, debug_directory_;
+  std::unique_ptr<ElfFile> file_;
+  std::unique_ptr<ElfFile> debug_file_;
+  bool debug_file_sought_ = false, dwarf_sought_ = false;
+  Dwarf* dwarf_ = nullptr;
+};
+
+}  // namespace trapline

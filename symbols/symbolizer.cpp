@@ -1,0 +1,427 @@
+#include "symbols/symbolizer.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "symbols/debug_info.h"
+#include "symbols/elf_symbols.h"
+#include "symbols/module_image.h"
+
+namespace trapline {
+namespace {
+
+// Answers remembered for addresses of data; more are worked out again.
+constexpr std::size_t kMaxRememberedAddresses = 1 << 16;
+constexpr std::size_t kMaxProgramHeaders = 512;
+constexpr std::uint64_t kMaxThreadModules = 4096;  // entries of a dtv that are looked at
+
+constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::uint64_t{4095}; }
+
+// Guards of static local variables (Itanium C++ ABI 2.8): tested without a lock by the code around
+// them.
+bool IsGuard(const char* symbol) { return std::strncmp(symbol, "_ZGV", 4) == 0; }
+
+bool IsMangled(const char* name) { return std::strncmp(name, "_Z", 2) == 0; }
+
+// "counter.0" as compilers call a C function's static variable.
+std::string WithoutNumber(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == 0 || dot == std::string::npos || dot + 1 == name.size() ||
+      name.find_first_not_of("0123456789", dot + 1) != std::string::npos) {
+    return name;
+  }
+  return name.substr(0, dot);
+}
+
+// The registers of a frame that are known.
+FrameRegisters RegistersOf(const StackFrame& frame) {
+  FrameRegisters registers{};
+  registers[kRbp] = frame.rbp;
+  registers[kRsp] = frame.rsp;
+  return registers;
+}
+
+// The PT_TLS segment of the module; size 0: none.
+Elf64_Phdr ThreadLocalSegment(const Module& module, const MemoryReader& memory) {
+  Elf64_Ehdr header;
+  Elf64_Phdr segment{};
+  if (!memory(module.begin, &header, sizeof header) || header.e_phnum > kMaxProgramHeaders)
+    return segment;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr candidate;
+    if (!memory(module.begin + header.e_phoff + i * sizeof candidate, &candidate,
+                sizeof candidate)) {
+      break;
+    }
+    if (candidate.p_type == PT_TLS) return candidate;
+  }
+  return segment;
+}
+
+// The first word of the link map (link.h, struct r_debug) by the main program's dynamic section; 0:
+// there is none.
+std::uint64_t FirstLink(const Module& main, const MemoryReader& memory) {
+  Elf64_Ehdr header;
+  if (!memory(main.begin, &header, sizeof header) || header.e_phnum > kMaxProgramHeaders) return 0;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (!memory(main.begin + header.e_phoff + i * sizeof segment, &segment, sizeof segment)) break;
+    if (segment.p_type != PT_DYNAMIC) continue;
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_memsz; at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn entry;
+      if (!memory(main.bias + segment.p_vaddr + at, &entry, sizeof entry)) break;
+      if (entry.d_tag != DT_DEBUG) continue;
+      std::uint64_t first = 0;
+      return memory(entry.d_un.d_ptr + 8, &first, sizeof first) ? first : 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string Demangle(const std::string& name) {
+  if (!IsMangled(name.c_str())) return name;
+  int error = 0;
+  // Parts and copies of a function have suffixes: ".cold", ".isra.0".
+  const std::string whole = name.substr(0, name.find('.'));
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &error), &std::free);
+  if (error != 0) return name;
+  std::string text = plain.get();
+  // Rust's older names carry a hash: "::h" and 16 digits.
+  constexpr std::size_t kHash = 19;
+  if (text.size() > kHash && text.compare(text.size() - kHash, 3, "::h") == 0 &&
+      text.find_first_not_of("0123456789abcdef", text.size() - 16) == std::string::npos) {
+    text.resize(text.size() - kHash);
+  }
+  return text;
+}
+
+class Symbolizer::Implementation {
+ public:
+  Implementation(Modules& modules, SymbolizerOptions options)
+      : modules_(modules), options_(std::move(options)) {}
+
+  CodePlace ResolveCode(const Module* module, std::uint64_t address) {
+    CodePlace place;
+    place.address = address;
+    place.module = module;
+    if (module != nullptr) {
+      place.offset = address - module->bias;
+      const std::unique_lock lock(mutex_);
+      Contents& contents = ContentsOf(*module);
+      if (contents.debug_info) place.frames = contents.debug_info->Frames(place.offset);
+      const ElfSymbols::Symbol* symbol =
+          contents.symbols ? contents.symbols->FindFunction(place.offset) : nullptr;
+      if (symbol != nullptr) {
+        if (place.frames.empty()) place.frames.emplace_back();
+        // Debug information has no linkage names of what is local to a file.
+        std::string& function = place.frames.back().function;
+        if (function.empty() || (IsMangled(symbol->name) && !IsMangled(function.c_str())))
+          function = symbol->name;
+      }
+      for (SourceFrame& frame : place.frames) frame.function = Demangle(frame.function);
+    }
+    if (place.frames.empty()) place.frames.emplace_back();
+    return place;
+  }
+
+  std::optional<DataPlace> ResolveData(std::uint64_t address) {
+    const Module* module = modules_.Find(address);
+    if (module == nullptr) return std::nullopt;
+    const std::unique_lock lock(mutex_);
+    Contents& contents = ContentsOf(*module);
+    const std::uint64_t offset = address - module->bias;
+    std::optional<DebugInfo::Variable> variable;
+    if (contents.debug_info) variable = contents.debug_info->FindStatic(offset);
+    const ElfSymbols::Symbol* symbol =
+        contents.symbols ? contents.symbols->FindObject(offset) : nullptr;
+    return Combine(module, offset, variable, symbol);
+  }
+
+  std::optional<DataPlace> ResolveThreadLocal(std::uint64_t address, std::uint64_t thread_pointer,
+                                              const MemoryReader& memory) {
+    std::uint64_t offset = 0;
+    const Module* module = ThreadLocalModule(address, thread_pointer, memory, offset);
+    if (module == nullptr) return std::nullopt;
+    const std::unique_lock lock(mutex_);
+    Contents& contents = ContentsOf(*module);
+    std::optional<DebugInfo::Variable> variable;
+    if (contents.debug_info) variable = contents.debug_info->FindThreadLocal(offset);
+    const ElfSymbols::Symbol* symbol =
+        contents.symbols ? contents.symbols->FindThreadLocal(offset) : nullptr;
+    return Combine(module, offset, variable, symbol);
+  }
+
+  std::optional<StackVariable> ResolveStack(std::uint64_t address,
+                                            std::span<const StackFrame> frames) {
+    // A frame's variables lie below its CFA; parameters on the stack lie above it, in what is the
+    // caller's frame otherwise.
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const std::uint64_t cfa = frames[i].cfa;
+      if (cfa == 0) continue;
+      if (auto variable = LocalOf(frames[i], address)) {
+        variable->frame = i;
+        return variable;
+      }
+      if (address < cfa) break;
+    }
+    return std::nullopt;
+  }
+
+  bool IsAtomicByDebugInfo(std::uint64_t pc) {
+    {
+      const std::shared_lock lock(answers_mutex_);
+      const auto known = atomic_code_.find(pc);
+      if (known != atomic_code_.end()) return known->second;
+    }
+    const Module* module = modules_.Find(pc);
+    if (module == nullptr) return false;
+    bool answer = false;
+    {
+      const std::unique_lock lock(mutex_);
+      Contents& contents = ContentsOf(*module);
+      answer = contents.debug_info && contents.debug_info->IsAtomic(pc - module->bias);
+    }
+    const std::unique_lock lock(answers_mutex_);
+    atomic_code_[pc] = answer;
+    answer_pages_.insert(PageOf(pc));
+    return answer;
+  }
+
+  bool IsAtomicVariable(std::uint64_t address) {
+    {
+      const std::shared_lock lock(answers_mutex_);
+      const auto known = atomic_data_.find(address);
+      if (known != atomic_data_.end()) return known->second;
+    }
+    const Module* module = modules_.Find(address);
+    if (module == nullptr) return false;
+    bool answer = false;
+    {
+      const std::unique_lock lock(mutex_);
+      Contents& contents = ContentsOf(*module);
+      const std::uint64_t offset = address - module->bias;
+      if (contents.symbols) {
+        const auto* symbol = contents.symbols->FindObject(offset);
+        answer = symbol != nullptr && IsGuard(symbol->name);
+      }
+      if (!answer && contents.debug_info) {
+        const auto variable = contents.debug_info->FindStatic(offset);
+        answer = variable && variable->is_atomic;
+      }
+    }
+    const std::unique_lock lock(answers_mutex_);
+    if (atomic_data_.size() >= kMaxRememberedAddresses) atomic_data_.clear();
+    atomic_data_[address] = answer;
+    answer_pages_.insert(PageOf(address));
+    return answer;
+  }
+
+  void OnUnmap(std::uint64_t begin, std::uint64_t end) {
+    const std::unique_lock lock(answers_mutex_);
+    const auto page = answer_pages_.lower_bound(PageOf(begin));
+    if (page == answer_pages_.end() || *page >= end) return;
+    answer_pages_.erase(page, answer_pages_.lower_bound(end));
+    const auto is_gone = [&](const auto& answer) {
+      return answer.first >= begin && answer.first < end;
+    };
+    std::erase_if(atomic_code_, is_gone);
+    std::erase_if(atomic_data_, is_gone);
+  }
+
+  void LockForFork() {
+    mutex_.lock();
+    answers_mutex_.lock();
+  }
+  void UnlockAfterFork() {
+    answers_mutex_.unlock();
+    mutex_.unlock();
+  }
+
+  Modules& modules() { return modules_; }
+
+ private:
+  // What a module's files say.
+  struct Contents {
+    std::unique_ptr<ModuleImage> image;
+    std::optional<ElfSymbols> symbols;
+    std::optional<DebugInfo> debug_info;
+  };
+
+  Contents& ContentsOf(const Module& module) {
+    const auto [at, is_new] = contents_.try_emplace(module.index);
+    Contents& contents = at->second;
+    if (!is_new || !options_.use_files) return contents;
+    contents.image = ModuleImage::Open(module, modules_.memory(), options_.debug_directory);
+    if (contents.image == nullptr) return contents;
+    contents.symbols.emplace(*contents.image);
+    if (Dwarf* dwarf = contents.image->dwarf(); dwarf != nullptr)
+      contents.debug_info.emplace(dwarf);
+    return contents;
+  }
+
+  static std::optional<DataPlace> Combine(const Module* module, std::uint64_t offset,
+                                          const std::optional<DebugInfo::Variable>& variable,
+                                          const ElfSymbols::Symbol* symbol) {
+    if (!variable && symbol == nullptr) return std::nullopt;
+    DataPlace place;
+    place.module = module;
+    if (symbol != nullptr) {
+      place.symbol = Demangle(symbol->name);
+      place.offset = offset - symbol->begin;
+      place.size = symbol->end - symbol->begin;
+    }
+    if (variable) {
+      // A mangled name says more than the one declared.
+      if (symbol == nullptr || place.symbol == symbol->name) place.symbol = variable->name;
+      place.offset = offset - variable->begin;
+      place.size = variable->size;
+      place.expression = variable->expression;
+      place.type = variable->type;
+      place.file = variable->file;
+      place.line = variable->line;
+    } else {
+      place.symbol = WithoutNumber(place.symbol);
+    }
+    return place;
+  }
+
+  std::optional<StackVariable> LocalOf(const StackFrame& frame, std::uint64_t address) {
+    const Module* module = modules_.Find(frame.lookup_pc());
+    if (module == nullptr) return std::nullopt;
+    const std::unique_lock lock(mutex_);
+    Contents& contents = ContentsOf(*module);
+    if (!contents.debug_info) return std::nullopt;
+    const FrameRegisters registers = RegistersOf(frame);
+    EvaluationContext context{.registers = registers, .memory = modules_.memory()};
+    context.known_registers = 1u << kRbp | 1u << kRsp;
+    context.cfa = frame.cfa;
+    std::string function;
+    const auto variable = contents.debug_info->FindLocal(frame.lookup_pc() - module->bias, address,
+                                                         context, function);
+    if (!variable) return std::nullopt;
+    StackVariable found;
+    found.function = Demangle(function);
+    found.name = variable->name;
+    found.type = variable->type;
+    found.offset = address - variable->begin;
+    found.expression = variable->expression;
+    found.file = variable->file;
+    found.line = variable->line;
+    return found;
+  }
+
+  // The module in whose thread-local block `address` lies, and the offset in it.
+  const Module* ThreadLocalModule(std::uint64_t address, std::uint64_t thread_pointer,
+                                  const MemoryReader& memory, std::uint64_t& offset) {
+    const std::vector<const Module*> loaded = modules_.Loaded();
+    const auto main = std::find_if(loaded.begin(), loaded.end(),
+                                   [](const Module* module) { return module->is_main_program; });
+    if (main == loaded.end()) return nullptr;
+    // The main program's block ends at the thread pointer (ELF Handling for TLS, variant II).
+    const Elf64_Phdr own = ThreadLocalSegment(**main, memory);
+    if (own.p_memsz != 0) {
+      const std::uint64_t alignment = std::max<std::uint64_t>(own.p_align, 1);
+      const std::uint64_t begin =
+          thread_pointer - (own.p_memsz + alignment - 1) / alignment * alignment;
+      if (address >= begin && address < thread_pointer) {
+        offset = address - begin;
+        return *main;
+      }
+    }
+    // The others by the thread's vector of blocks: module numbers are given in the order of the
+    // link map.
+    std::uint64_t number = own.p_memsz != 0 ? 1 : 0;
+    std::uint64_t vector = 0;
+    if (!memory(thread_pointer + 8, &vector, sizeof vector)) return nullptr;
+    std::uint64_t link = FirstLink(**main, memory);
+    for (std::uint64_t i = 0; link != 0 && i < kMaxThreadModules; ++i) {
+      std::uint64_t map[4];  // l_addr, l_name, l_ld, l_next
+      if (!memory(link, map, sizeof map)) return nullptr;
+      link = map[3];
+      const Module* module = modules_.Find(map[2]);
+      if (module == nullptr || module == *main) continue;
+      const Elf64_Phdr segment = ThreadLocalSegment(*module, memory);
+      if (segment.p_memsz == 0) continue;
+      ++number;
+      std::uint64_t block = 0;
+      if (!memory(vector + 16 * number, &block, sizeof block)) continue;
+      if (address >= block && address - block < segment.p_memsz) {
+        offset = address - block;
+        return module;
+      }
+    }
+    return nullptr;
+  }
+
+  Modules& modules_;
+  const SymbolizerOptions options_;
+  std::mutex mutex_;
+  std::map<std::uint32_t, Contents> contents_;  // by module index
+  std::shared_mutex answers_mutex_;
+  std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
+  std::set<std::uint64_t> answer_pages_;  // with answers
+};
+
+Symbolizer::Symbolizer(Modules& modules, SymbolizerOptions options)
+    : implementation_(std::make_unique<Implementation>(modules, std::move(options))) {}
+
+Symbolizer::~Symbolizer() = default;
+
+CodePlace Symbolizer::ResolveCode(std::uint64_t address) {
+  return implementation_->ResolveCode(implementation_->modules().Find(address), address);
+}
+
+CodePlace Symbolizer::ResolveCode(std::uint64_t address, std::uint32_t generation) {
+  return implementation_->ResolveCode(implementation_->modules().Find(address, generation),
+                                      address);
+}
+
+const Module* Symbolizer::FindModule(std::uint64_t address, std::uint32_t generation) {
+  Modules& modules = implementation_->modules();
+  return generation == 0 ? modules.Find(address) : modules.Find(address, generation);
+}
+
+std::optional<DataPlace> Symbolizer::ResolveData(std::uint64_t address) {
+  return implementation_->ResolveData(address);
+}
+
+std::optional<DataPlace> Symbolizer::ResolveThreadLocal(std::uint64_t address,
+                                                        std::uint64_t thread_pointer,
+                                                        const MemoryReader& memory) {
+  return implementation_->ResolveThreadLocal(address, thread_pointer, memory);
+}
+
+std::optional<StackVariable> Symbolizer::ResolveStack(std::uint64_t address,
+                                                      std::span<const StackFrame> frames) {
+  return implementation_->ResolveStack(address, frames);
+}
+
+bool Symbolizer::IsAtomicByDebugInfo(std::uint64_t pc) {
+  return implementation_->IsAtomicByDebugInfo(pc);
+}
+
+bool Symbolizer::IsAtomicVariable(std::uint64_t address) {
+  return implementation_->IsAtomicVariable(address);
+}
+
+void Symbolizer::OnUnmap(std::uint64_t begin, std::uint64_t end) {
+  implementation_->OnUnmap(begin, end);
+}
+
+void Symbolizer::LockForFork() { implementation_->LockForFork(); }
+void Symbolizer::UnlockAfterFork() { implementation_->UnlockAfterFork(); }
+
+}  // namespace trapline

@@ -1,0 +1,125 @@
+// Addresses to source terms, from the ELF symbol tables and the DWARF of the program's files or of
+// their separate debug files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "symbols/memory_reader.h"
+#include "symbols/modules.h"
+#include "symbols/unwinder.h"
+
+namespace trapline {
+
+// One function at a code address. Empty strings and 0: not known.
+struct SourceFrame {
+  std::string function;  // demangled
+  std::string file;
+  int line = 0;
+  bool inlined = false;  // into the next frame
+
+  friend bool operator==(const SourceFrame&, const SourceFrame&) = default;
+};
+
+// What is known of a code address.
+struct CodePlace {
+  std::uint64_t address = 0;
+  const Module* module = nullptr;  // null: in none
+  std::uint64_t offset = 0;        // in the module's file: address - bias
+  // Innermost first: the inlined functions, then the one they were inlined into. At least one, of
+  // which nothing may be known.
+  std::vector<SourceFrame> frames;
+};
+
+// A variable with static or thread storage.
+struct DataPlace {
+  const Module* module = nullptr;
+  std::string symbol;        // demangled name
+  std::uint64_t offset = 0;  // of the address, from the symbol's start
+  std::uint64_t size = 0;    // of the symbol; 0: not known
+  std::string expression;    // as in C, down to the member or element: "table[3].next"; else empty
+  std::string type;          // of the whole variable, as declared; empty: not known
+  std::string file;          // where declared
+  int line = 0;
+};
+
+// A variable of a live frame.
+struct StackVariable {
+  std::size_t frame = 0;  // index in the stack
+  std::string function;
+  std::string name;
+  std::string type;
+  std::uint64_t offset = 0;  // of the address, from the variable's start
+  std::string expression;    // as in DataPlace
+  std::string file;          // where declared
+  int line = 0;
+};
+
+struct SymbolizerOptions {
+  // Where separate debug files are looked for (by build id, and by .gnu_debuglink), besides the
+  // directory of the file itself.
+  std::string debug_directory = "/usr/lib/debug";
+  // false: modules and offsets only.
+  bool use_files = true;
+};
+
+// Thread-safe (one lock around everything but the cached answers of the two Is... functions).
+class Symbolizer {
+ public:
+  // `modules` must outlive this object.
+  explicit Symbolizer(Modules& modules, SymbolizerOptions options = {});
+  Symbolizer(const Symbolizer&) = delete;
+  Symbolizer& operator=(const Symbolizer&) = delete;
+  ~Symbolizer();
+
+  // `address` lies inside an instruction (of a return address: minus 1). Without a generation: in
+  // the modules of now.
+  CodePlace ResolveCode(std::uint64_t address);
+  CodePlace ResolveCode(std::uint64_t address, std::uint32_t generation);
+
+  // The module alone; generation 0: of now.
+  const Module* FindModule(std::uint64_t address, std::uint32_t generation);
+
+  // The variable with static storage at `address`, if symbols or debug info tell.
+  std::optional<DataPlace> ResolveData(std::uint64_t address);
+
+  // The thread-local variable at `address` in the thread whose FS base is `thread_pointer`. Knows
+  // the modules loaded at start (psABI TLS variants I and II: static TLS) and those whose block the
+  // thread's dtv lists.
+  std::optional<DataPlace> ResolveThreadLocal(std::uint64_t address, std::uint64_t thread_pointer,
+                                              const MemoryReader& memory);
+
+  // The variable at `address` in one of `frames` (innermost first), which must be live.
+  std::optional<StackVariable> ResolveStack(std::uint64_t address,
+                                            std::span<const StackFrame> frames);
+
+  // Whether the instruction at `pc` belongs to an atomic operation of the C++ or Rust library:
+  // inlined from, or lying in, a function declared in <atomic> and its relatives. False without
+  // debug info. Remembered for each pc; a repeated question costs some 10 ns.
+  bool IsAtomicByDebugInfo(std::uint64_t pc);
+
+  // Whether `address` lies in a global variable, or a member or element of one, of type _Atomic or
+  // std::atomic. False without debug info. Remembered.
+  bool IsAtomicVariable(std::uint64_t address);
+
+  // What was learnt of [begin, end) no longer holds (see Modules::OnUnmap, which must be called
+  // before).
+  void OnUnmap(std::uint64_t begin, std::uint64_t end);
+
+  // Around a fork, so that the child's copy is whole. Leaves the locks of the Modules alone.
+  void LockForFork();
+  void UnlockAfterFork();
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// The name as the language writes it; `name` itself if it is not a mangled one.
+std::string Demangle(const std::string& name);
+
+}  // namespace trapline

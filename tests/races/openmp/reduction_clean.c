@@ -1,0 +1,13 @@
+// A reduction adds up private copies.
+// CLEAN
+// NEEDS openmp
+// FLAGS -fopenmp
+// TSAN-DIFFERS libgomp is not instrumented
+#include "race.h"
+
+int main(void) {
+  int sum = 0;
+#pragma omp parallel for num_threads(3) reduction(+ : sum)
+  for (int i = 0; i < 24; i++) sum += i;
+  return sum == 276 ? Done() : 1;
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+"""Builds the programs of this directory, runs them natively and under trapline, and compares verdicts.
+
+A program's comments say which races a report must name (both places by line) or that it is clean: README.md. Exit
+status and standard output must be the native ones. The last line is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+
+import harness  # noqa: E402
+import reports  # noqa: E402
+from expectations import BadProgram, Program, read_programs  # noqa: E402
+
+COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
+          "-I", str(HERE)]
+VARIANTS = {
+    "O0": ["-O0"],
+    "O2": ["-O2"],
+    "static": ["-O2", "-static"],
+    "fixed": ["-O2", "-fno-pie", "-no-pie"],
+    "stripped": ["-O2"],
+    "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
+}
+OUTPUT = 4000  # characters of standard error shown of a failed run
+
+
+@dataclass
+class Case:
+    program: Program
+    variant: str
+    binary: Path
+
+    @property
+    def name(self):
+        return f"{self.program.name}.{self.variant}"
+
+
+def compile_command(case, output):
+    source = case.program.source
+    compiler = ["gcc", "-std=gnu11"] if source.suffix == ".c" else ["g++", "-std=gnu++20"]
+    return [*compiler, *COMMON, *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output), "-ldl", "-lrt",
+            *case.program.link]
+
+
+def build(case):
+    """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
+    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py"]
+    if case.binary.exists() and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
+        return ""
+    case.binary.parent.mkdir(parents=True, exist_ok=True)
+    linked = case.binary.with_name(case.binary.name + ".symbols" if case.variant == "stripped" else case.binary.name)
+    result = subprocess.run(compile_command(case, linked), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            timeout=120, check=False)
+    if result.returncode == 0 and case.variant == "stripped":
+        result = subprocess.run(["strip", "-o", str(case.binary), str(linked)], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    return "" if result.returncode == 0 else result.stdout or f"status {result.returncode}"
+
+
+def lacking(program):
+    """What the machine lacks for the program."""
+    flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+    for need in program.needs:
+        if need == "openmp":
+            probe = subprocess.run(["gcc", "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
+                                   stderr=subprocess.DEVNULL, timeout=60, check=False)
+            if probe.returncode != 0:
+                return "no OpenMP run-time library"
+        elif need not in flags:
+            return f"this processor has no {need}"
+    return ""
+
+
+class Suite:
+    def __init__(self, options):
+        self.options = options
+        self.results = harness.Results("races")
+        self.scratch = tempfile.TemporaryDirectory(prefix="trapline-races-")
+        self.agreed = 0  # runs whose verdict was right
+        self.missed = {}  # what a MAY-MISS excused: case: how often
+
+    def run(self, case, prefix, seconds):
+        env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent", "OMP_WAIT_POLICY": "passive"}
+        if self.options.oracle:
+            env["TSAN_OPTIONS"] = "exitcode=0 report_bugs=1 history_size=7 detect_deadlocks=0 report_thread_leaks=0"
+            prefix = ["setarch", "-R", *prefix]
+        return harness.run([*prefix, str(case.binary)], cwd=self.scratch.name, env=env, timeout=seconds,
+                           marker=f"races-{os.getpid()}-{case.name}")
+
+    def monitored(self, case, native):
+        """One run under the monitor: what is wrong, as lines; seconds; races reported."""
+        program = case.program
+        report = Path(self.scratch.name, case.name.replace("/", "_") + ".json")
+        report.unlink(missing_ok=True)
+        command = [str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", *program.options, "--"]
+        outcome = self.run(case, command, program.seconds * self.options.patience)
+        problems = []
+        if outcome.timed_out or outcome.status != native.status:
+            problems.append(f"under the monitor {outcome.status_text()}, natively {native.status_text()}")
+        if outcome.stdout != native.stdout:
+            problems.append(f"standard output {outcome.stdout[:200]!r}, natively {native.stdout[:200]!r}")
+        if outcome.left_behind:
+            problems.append("left behind: " + "; ".join(outcome.left_behind))
+        races = []
+        if not report.exists():
+            problems.append("no JSON report was written")
+        else:
+            try:
+                races = reports.from_json(json.loads(report.read_text()), case)
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                problems.append(f"unusable JSON report: {type(error).__name__}: {error}")
+            else:
+                problems += program.judge(races, self.options.policy, case.variant)
+        if problems:
+            problems += ["stderr: " + line for line in outcome.stderr.decode(errors="replace")[-OUTPUT:].splitlines()]
+        return problems, outcome.seconds, races
+
+    def judge_by_oracle(self, case):
+        """The same verdicts from ThreadSanitizer: a check of the expectations, not of trapline."""
+        outcome = self.run(case, [], case.program.seconds)
+        races = reports.from_tsan(outcome.stderr.decode(errors="replace"), case)
+        problems = case.program.judge(races, "exact", case.variant)
+        if outcome.status != case.program.exit_status:
+            problems.append(outcome.status_text())
+        if problems and case.program.tsan_differs:
+            self.results.skips(case.name, f"ThreadSanitizer: {case.program.tsan_differs}")
+        elif problems:
+            problems += ["stderr: " + line for line in outcome.stderr.decode(errors="replace")[:OUTPUT].splitlines()]
+            self.results.fails(case.name, f"({outcome.seconds:.2f} s)", "\n".join(problems))
+        else:
+            self.results.passes(case.name, f"({outcome.seconds:.2f} s)")
+
+    def test(self, case):
+        options = self.options
+        lack = lacking(case.program)
+        if lack:
+            self.results.skips(case.name, lack)
+            return
+        complaint = build(case)
+        if complaint:
+            self.results.fails(case.name, "does not compile", complaint)
+            return
+        if options.build_only:
+            self.results.passes(case.name, "built")
+            return
+        if options.oracle:
+            self.judge_by_oracle(case)
+            return
+        slowest = 0
+        wrong = 0
+        found_all = 0
+        for attempt in range(options.repeat):
+            native = self.run(case, [], case.program.seconds)
+            if native.timed_out or native.status != case.program.exit_status or native.left_behind:
+                self.results.fails(case.name, f"natively {native.status_text()}",
+                                   native.stderr.decode(errors="replace")[-OUTPUT:])
+                return
+            slowest = max(slowest, native.seconds)
+            if not options.trapline:
+                continue
+            problems, seconds, races = self.monitored(case, native)
+            slowest = max(slowest, seconds)
+            if problems:
+                wrong += 1
+                first = wrong == 1 and (attempt, problems)
+                if first:
+                    details = first
+            elif not case.program.clean and case.program.judge(races, "all of them", case.variant) == []:
+                found_all += 1
+        note = f"({slowest:.2f} s)"
+        reason = case.program.limit(case.variant)
+        if wrong:
+            times = f"{wrong} of {options.repeat} runs wrong" if options.repeat > 1 else ""
+            if reason:
+                self.results.skips(case.name, f"known limit: {reason}")
+            else:
+                self.results.fails(case.name, f"{times} {note}".strip(), f"run {details[0] + 1}:\n" + "\n".join(details[1]))
+            return
+        if reason and options.trapline:
+            self.results.fails(case.name, "right, though its LIMIT says it is not: take the LIMIT away")
+            return
+        if options.trapline and options.policy in case.program.may_miss:
+            note += f" found in {found_all} of {options.repeat} runs; may be missed"
+        self.results.passes(case.name, note)
+
+
+def cases_of(programs, options):
+    wanted = set(filter(None, options.tags.split(",")))
+    for program in programs:
+        variants = ["tsan"] if options.oracle else program.variants
+        for variant in variants:
+            if variant not in VARIANTS:
+                raise BadProgram(f"{program.name}: unknown variant {variant}")
+            name = f"{program.name}.{variant}"
+            if wanted <= program.tags and any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(program.name, pattern)
+                                              for pattern in options.filter.split(",")):
+                yield Case(program, variant, options.directory / name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
+    parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
+    parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
+    parser.add_argument("--filter", default="*", help="only programs that match one of these patterns, as 'sync/*,*.static'")
+    parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")
+    parser.add_argument("--patience", type=float, default=1, help="factor on the time limits of runs under trapline")
+    parser.add_argument("--directory", type=Path, default=harness.ROOT / "build" / "races", help="where the programs are built")
+    parser.add_argument("--build-only", action="store_true", help="build and run nothing")
+    parser.add_argument("--oracle", choices=["tsan"], help="check the expectations against ThreadSanitizer instead of trapline")
+    options = parser.parse_args()
+    if options.trapline:
+        if not os.access(options.trapline, os.X_OK):
+            sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
+        options.trapline = options.trapline.resolve()
+    options.directory = options.directory.resolve()
+    try:
+        cases = list(cases_of(read_programs(HERE), options))
+    except BadProgram as error:
+        sys.exit(str(error))
+    if not cases:
+        sys.exit("no program matches")
+    suite = Suite(options)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for future in [pool.submit(suite.test, case) for case in cases]:
+            future.result()
+    return suite.results.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+// The life of a page: after each operation the whole mapping is compared, for every thread.
+#include "shadow-pages/page_states.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kBase = 0x10000000;
+constexpr std::uint64_t kPages = 1500;  // not a multiple of a large page
+constexpr std::uint64_t kEnd = kBase + kPages * kPageSize;
+constexpr std::uint64_t kThreads = 3;
+
+std::uint64_t PageAt(std::uint64_t index) { return kBase + index * kPageSize; }
+
+// What the monitor does with the answers: page tables, and which pages their threads have used.
+class World {
+ public:
+  explicit World(SharingPolicy policy) : states_(policy) {}
+
+  // True: the access trapped.
+  bool Touch(std::uint64_t thread, std::uint64_t page) {
+    if (mapped_[thread].contains(page)) {
+      used_[thread].insert(page);
+      return false;
+    }
+    const trapline::Touch touch = states_.OnTouch(
+        thread, page + 8, kBase, kEnd,
+        [&](std::uint64_t at, std::uint64_t owner) { return used_[owner].contains(at); });
+    if (touch.revoke) {
+      EXPECT_NE(touch.revoke->owner, thread);
+      Unmap(touch.revoke->owner, *touch.revoke);
+    }
+    EXPECT_LE(touch.run.start, page);
+    EXPECT_GT(touch.run.end, page);
+    EXPECT_GE(touch.run.start, kBase);
+    EXPECT_LE(touch.run.end, kEnd);
+    if (touch.run.state == PageState::kShared) return true;
+    for (std::uint64_t at = touch.run.start; at < touch.run.end; at += kPageSize)
+      mapped_[thread].insert(at);
+    used_[thread].insert(page);
+    return false;
+  }
+
+  void Seal(std::uint64_t thread) {
+    for (const PageRun& run : states_.Seal(thread)) Unmap(thread, run);
+  }
+
+  void Clear(std::uint64_t start, std::uint64_t end) {
+    states_.Clear(start, end);
+    for (std::uint64_t thread = 0; thread < kThreads; ++thread) Unmap(thread, {start, end, {}, 0});
+  }
+
+  void Reset() {
+    for (std::uint64_t thread = 0; thread < kThreads; ++thread) Seal(thread);
+    states_.Reset();
+  }
+
+  void Untrack(std::uint64_t start, std::uint64_t end) { states_.Untrack(start, end); }
+
+  void Track(std::uint64_t start, std::uint64_t end) {
+    states_.Track(start, end);
+    for (std::uint64_t thread = 0; thread < kThreads; ++thread) Unmap(thread, {start, end, {}, 0});
+  }
+
+  // No page is mapped for a thread that it should trap on, in any table.
+  void Verify() {
+    std::set<std::uint64_t> found;
+    std::uint64_t expected = kBase;
+    states_.ForEach(kBase, kEnd, [&](const PageRun& run) {
+      EXPECT_EQ(run.start, expected);  // no gap, no overlap
+      expected = run.end;
+      for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+        EXPECT_EQ(states_.Find(page, kBase, kEnd).state, run.state);
+        for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+          if (!mapped_[thread].contains(page)) continue;
+          EXPECT_TRUE(PageStates::Visible(run, thread))
+              << "page " << (page - kBase) / kPageSize << " is mapped for thread " << thread;
+        }
+      }
+    });
+    EXPECT_EQ(expected, kEnd);
+  }
+
+  PageState StateOf(std::uint64_t page) { return states_.Find(page, kBase, kEnd).state; }
+  std::uint64_t OwnerOf(std::uint64_t page) { return states_.Find(page, kBase, kEnd).owner; }
+  PageStates& states() { return states_; }
+
+ private:
+  void Unmap(std::uint64_t thread, const PageRun& run) {
+    for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+      mapped_[thread].erase(page);
+      used_[thread].erase(page);
+    }
+  }
+
+  PageStates states_;
+  std::map<std::uint64_t, std::set<std::uint64_t>> mapped_, used_;
+};
+
+TEST(PageStates, FirstTouchMakesPrivateSecondThreadShares) {
+  World world(SharingPolicy::kShared);
+  EXPECT_FALSE(world.Touch(0, PageAt(3)));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kPrivate);
+  EXPECT_FALSE(world.Touch(0, PageAt(3)));
+  EXPECT_TRUE(world.Touch(1, PageAt(3)));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+  EXPECT_TRUE(world.Touch(0, PageAt(3)));  // the former owner traps too
+  world.Verify();
+}
+
+TEST(PageStates, UnusedPagesOfARunChangeHands) {
+  World world(SharingPolicy::kShared);
+  EXPECT_FALSE(world.Touch(0, PageAt(0)));
+  ASSERT_EQ(world.OwnerOf(PageAt(5)), 0u);
+  ASSERT_EQ(world.StateOf(PageAt(5)), PageState::kPrivate);
+  EXPECT_FALSE(world.Touch(1, PageAt(5)));
+  EXPECT_EQ(world.OwnerOf(PageAt(5)), 1u);
+  EXPECT_EQ(world.OwnerOf(PageAt(0)), 0u);
+  EXPECT_TRUE(world.Touch(0, PageAt(5)));
+  world.Verify();
+}
+
+TEST(PageStates, ExactSharesFromTheFirstTouch) {
+  World world(SharingPolicy::kExact);
+  EXPECT_TRUE(world.Touch(0, PageAt(3)));
+  EXPECT_TRUE(world.Touch(0, PageAt(3)));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+  world.Verify();
+}
+
+TEST(PageStates, SequentialTouchesGetLongerRuns) {
+  World world(SharingPolicy::kShared);
+  unsigned faults = 0;
+  PageStates& states = world.states();
+  for (std::uint64_t page = 0; page < 1024; ++page) {
+    if (states.Find(PageAt(page), kBase, kEnd).state == PageState::kUntouched) ++faults;
+    world.Touch(0, PageAt(page));
+  }
+  EXPECT_LE(faults, 10u);  // 64 KiB, then twice as much each time
+}
+
+TEST(PageStates, SequentialSharingTakesGrowingRuns) {
+  World world(SharingPolicy::kShared);
+  for (std::uint64_t page = 0; page < 1024; ++page) world.Touch(0, PageAt(page));
+  unsigned faults = 0;
+  for (std::uint64_t page = 0; page < 1024; ++page) {
+    if (world.StateOf(PageAt(page)) == PageState::kPrivate) ++faults;
+    EXPECT_TRUE(world.Touch(1, PageAt(page)));
+  }
+  EXPECT_LE(faults, 32u);
+  world.Verify();
+}
+
+TEST(PageStates, SealGivesThePagesBack) {
+  World world(SharingPolicy::kShared);
+  world.Touch(0, PageAt(0));
+  world.Touch(1, PageAt(700));
+  world.Seal(0);
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kUntouched);
+  EXPECT_EQ(world.OwnerOf(PageAt(700)), 1u);
+  EXPECT_FALSE(world.Touch(1, PageAt(0)));
+  EXPECT_EQ(world.OwnerOf(PageAt(0)), 1u);
+  world.Verify();
+}
+
+TEST(PageStates, UntrackedPagesTrapNobodyUntilTrackedAgain) {
+  World world(SharingPolicy::kShared);
+  world.Touch(0, PageAt(4));
+  world.Touch(1, PageAt(4));
+  world.Untrack(PageAt(4), PageAt(5));
+  EXPECT_FALSE(world.Touch(0, PageAt(4)));
+  EXPECT_FALSE(world.Touch(1, PageAt(4)));
+  world.Reset();
+  EXPECT_EQ(world.StateOf(PageAt(4)), PageState::kUntracked);
+  world.Track(PageAt(0), PageAt(8));
+  EXPECT_EQ(world.StateOf(PageAt(4)), PageState::kUntouched);
+  world.Verify();
+}
+
+TEST(PageStates, MoveTakesTheStateAlong) {
+  PageStates states(SharingPolicy::kShared);
+  const auto never = [](std::uint64_t, std::uint64_t) { return true; };
+  states.OnTouch(7, PageAt(0), kBase, PageAt(1), never);
+  states.OnTouch(7, PageAt(1), PageAt(1), PageAt(2), never);
+  states.OnTouch(8, PageAt(1), PageAt(1), PageAt(2), never);
+  states.Move(PageAt(0), PageAt(100), 4 * kPageSize);
+  EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kUntouched);
+  EXPECT_EQ(states.Find(PageAt(100), kBase, kEnd).owner, 7u);
+  EXPECT_EQ(states.Find(PageAt(101), kBase, kEnd).state, PageState::kShared);
+  EXPECT_EQ(states.Find(PageAt(102), kBase, kEnd).state, PageState::kUntouched);
+}
+
+class PageStatesRandom : public testing::TestWithParam<unsigned> {};
+
+TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
+  std::mt19937_64 random(GetParam());
+  World world(GetParam() % 4 == 0 ? SharingPolicy::kExact : SharingPolicy::kShared);
+  // By whom each page was really touched since it was last untouched: nobody else's access may have
+  // gone unnoticed.
+  for (int step = 0; step < 400; ++step) {
+    const std::uint64_t first = random() % kPages;
+    const std::uint64_t last = std::min(kPages, first + 1 + random() % 64);
+    const std::uint64_t thread = random() % kThreads;
+    switch (random() % 12) {
+      case 0:
+        world.Seal(thread);
+        break;
+      case 1:
+        world.Clear(PageAt(first), PageAt(last));
+        break;
+      case 2:
+        world.Untrack(PageAt(first), PageAt(last));
+        break;
+      case 3:
+        world.Track(PageAt(first), PageAt(last));
+        break;
+      default:
+        for (std::uint64_t page = first; page < last; page += 1 + random() % 3)
+          world.Touch(thread, PageAt(page));
+    }
+    if (step % 8 == 0) world.Verify();
+    if (HasFailure()) return;
+  }
+  world.Verify();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PageStatesRandom, testing::Range(1u, 25u));
+
+}  // namespace
+}  // namespace trapline

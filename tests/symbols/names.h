@@ -1,0 +1,12 @@
+// C code of the program symbolizer_test looks at.
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int CFunction(int value);
+
+#ifdef __cplusplus
+}
+#endif

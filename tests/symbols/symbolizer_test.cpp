@@ -1,0 +1,239 @@
+// Names in programs built in every way that changes where names are kept.
+#include "symbols/symbolizer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/symbols/loaded_file.h"
+
+namespace trapline {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr std::uint64_t kBias = 0x555555554000;
+
+// The line of names.cpp with that mark.
+int MarkedLine(const std::string& mark) {
+  std::ifstream file(SOURCE_DIRECTORY "/names.cpp");
+  int number = 1;
+  for (std::string line; std::getline(file, line); ++number) {
+    if (line.ends_with("// MARK " + mark)) return number;
+  }
+  throw std::runtime_error("no mark " + mark);
+}
+
+struct Variant {
+  std::string file;
+  // Where symbols are looked up by the test itself, at the same addresses.
+  std::string unstripped = file;
+  std::uint64_t bias = kBias;
+  bool has_lines = true;         // debug information
+  bool has_atomic_types = true;  // which came with DWARF 5
+  bool has_symbols = true;       // .symtab
+  std::string debug_directory = "/nonexistent";
+};
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.file; }
+
+class SymbolizerTest : public ::testing::TestWithParam<Variant> {
+ protected:
+  SymbolizerTest()
+      : file_(NAMES_DIRECTORY "/" + GetParam().file, GetParam().bias),
+        unstripped_(NAMES_DIRECTORY "/" + GetParam().unstripped, GetParam().bias),
+        modules_(file_.Options()),
+        symbolizer_(modules_, [] {
+          SymbolizerOptions options;
+          options.debug_directory = GetParam().debug_directory;
+          return options;
+        }()) {}
+
+  // Every different answer for the function's bytes.
+  std::vector<CodePlace> PlacesIn(const std::string& symbol) {
+    std::vector<CodePlace> places;
+    const auto [begin, size] = unstripped_.Symbol(symbol);
+    for (std::uint64_t pc = begin; pc < begin + size; ++pc) {
+      CodePlace place = symbolizer_.ResolveCode(pc);
+      if (places.empty() || places.back().frames != place.frames) places.push_back(place);
+    }
+    return places;
+  }
+
+  bool AnyAtomicIn(const std::string& symbol) {
+    const auto [begin, size] = unstripped_.Symbol(symbol);
+    for (std::uint64_t pc = begin; pc < begin + size; ++pc) {
+      if (symbolizer_.IsAtomicByDebugInfo(pc)) return true;
+    }
+    return false;
+  }
+
+  LoadedFile file_, unstripped_;
+  Modules modules_;
+  Symbolizer symbolizer_;
+};
+
+TEST_P(SymbolizerTest, FunctionAndModule) {
+  const auto [begin, size] = unstripped_.Symbol("_ZN5names5OuterEi");
+  const CodePlace place = symbolizer_.ResolveCode(begin);
+  ASSERT_NE(place.module, nullptr);
+  EXPECT_EQ(place.module->name(), GetParam().file);
+  EXPECT_EQ(place.offset, begin - GetParam().bias);
+  if (GetParam().has_symbols || GetParam().has_lines) {
+    EXPECT_EQ(place.frames.back().function, "names::Outer(int)");
+  } else {
+    EXPECT_EQ(place.frames.back().function, "");
+  }
+  EXPECT_FALSE(place.frames.back().inlined);
+  if (GetParam().has_lines) {
+    EXPECT_THAT(place.frames.back().file, EndsWith("/names.cpp"));
+    EXPECT_NE(place.frames.back().line, 0);
+  } else {
+    EXPECT_THAT(place.frames.back().file, IsEmpty());
+  }
+}
+
+TEST_P(SymbolizerTest, InlinedFunctions) {
+  bool found = !GetParam().has_lines;
+  for (const CodePlace& place : PlacesIn("_ZN5names5OuterEi")) {
+    if (!GetParam().has_lines) {
+      EXPECT_THAT(place.frames, ::testing::SizeIs(1));
+      continue;
+    }
+    EXPECT_EQ(place.frames.back().function, "names::Outer(int)");
+    if (place.frames.size() != 3 || place.frames[0].line != MarkedLine("innermost")) continue;
+    found = true;
+    EXPECT_EQ(place.frames[0].function, "names::Innermost(int)");
+    EXPECT_TRUE(place.frames[0].inlined);
+    EXPECT_EQ(place.frames[1].function, "names::Middle(int)");
+    EXPECT_TRUE(place.frames[1].inlined);
+    EXPECT_EQ(place.frames[1].line, MarkedLine("middle"));
+    EXPECT_THAT(place.frames[1].file, EndsWith("/names.cpp"));
+    EXPECT_EQ(place.frames[2].line, MarkedLine("outer"));
+    EXPECT_FALSE(place.frames[2].inlined);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_P(SymbolizerTest, GlobalVariables) {
+  const auto [begin, size] = unstripped_.Symbol("_ZN5names5tableE");
+  const std::uint64_t offset = size / 4 * 2 + 8;
+  const auto place = symbolizer_.ResolveData(begin + offset);
+  if (!GetParam().has_symbols && !GetParam().has_lines) {
+    EXPECT_FALSE(place);
+    return;
+  }
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->offset, offset);
+  EXPECT_EQ(place->size, size);
+  if (GetParam().has_symbols) {
+    EXPECT_EQ(place->symbol, "names::table");
+  }
+  if (GetParam().has_lines) {
+    EXPECT_EQ(place->expression, "table[2].y[1]");
+    EXPECT_EQ(place->type, "Point[4]");
+    EXPECT_THAT(place->file, EndsWith("/names.cpp"));
+  }
+}
+
+TEST_P(SymbolizerTest, StaticVariables) {
+  const bool has_names = GetParam().has_symbols || GetParam().has_lines;
+  const auto in_function =
+      symbolizer_.ResolveData(unstripped_.Symbol("_ZZN5names10CountCallsEvE5calls").first);
+  ASSERT_EQ(in_function.has_value(), has_names);
+  if (!has_names) return;
+  EXPECT_EQ(in_function->symbol, GetParam().has_symbols ? "names::CountCalls()::calls" : "calls");
+  const auto in_file =
+      symbolizer_.ResolveData(unstripped_.Symbol("_ZN5namesL11file_staticE").first);
+  ASSERT_TRUE(in_file);
+  EXPECT_THAT(in_file->symbol, EndsWith("file_static"));
+}
+
+TEST_P(SymbolizerTest, OutsideOfVariables) {
+  const auto [begin, size] = unstripped_.Symbol("_ZN5names5OuterEi");
+  EXPECT_FALSE(symbolizer_.ResolveData(begin));
+  EXPECT_FALSE(symbolizer_.ResolveData(0x1000));
+}
+
+TEST_P(SymbolizerTest, AtomicOperations) {
+  // Inlined here even without optimisation: the library asks for it.
+  for (const char* name : {"_ZN5names10LoadAtomicEv", "_ZN5names11StoreAtomicEi"})
+    EXPECT_EQ(AnyAtomicIn(name), GetParam().has_lines) << name;
+  EXPECT_FALSE(AnyAtomicIn("_ZN5names9LoadPlainEv"));
+  EXPECT_FALSE(AnyAtomicIn("_ZN5names5OuterEi"));
+  EXPECT_FALSE(AnyAtomicIn("_ZN5names10CountCallsEv"));
+}
+
+TEST_P(SymbolizerTest, AtomicVariables) {
+  const bool known = GetParam().has_lines;
+  const bool known_in_c = known && GetParam().has_atomic_types;
+  const auto is_atomic = [&](const char* name, std::uint64_t offset) {
+    return symbolizer_.IsAtomicVariable(unstripped_.Symbol(name).first + offset);
+  };
+  EXPECT_EQ(is_atomic("names_atomic", 0), known);
+  EXPECT_EQ(is_atomic("names_atomic", 3), known);
+  EXPECT_FALSE(is_atomic("names_sink", 0));
+  EXPECT_FALSE(is_atomic("_ZN5names12plain_globalE", 0));
+  EXPECT_EQ(is_atomic("_ZN5names5tableE", 16), known);
+  EXPECT_FALSE(is_atomic("_ZN5names5tableE", 8));
+  EXPECT_EQ(is_atomic("_ZN5names5tableE", 24 + 16), known);
+  EXPECT_FALSE(is_atomic("_ZN5names5tableE", 24 + 12));
+  EXPECT_EQ(is_atomic("c_atomic", 0), known_in_c);
+  EXPECT_FALSE(is_atomic("c_plain", 0));
+  EXPECT_FALSE(is_atomic("c_mixed", 0));
+  EXPECT_EQ(is_atomic("c_mixed", 8), known_in_c);
+  EXPECT_EQ(is_atomic("c_mixed", 8 + 24), known_in_c);
+  // The same again, from what is remembered.
+  EXPECT_EQ(is_atomic("names_atomic", 0), known);
+  EXPECT_FALSE(is_atomic("names_sink", 0));
+}
+
+TEST_P(SymbolizerTest, NothingIsInvented) {
+  const CodePlace place = symbolizer_.ResolveCode(0x1234);
+  EXPECT_EQ(place.module, nullptr);
+  ASSERT_EQ(place.frames.size(), 1u);
+  EXPECT_EQ(place.frames[0], SourceFrame());
+  EXPECT_FALSE(symbolizer_.IsAtomicByDebugInfo(0x1234));
+  EXPECT_FALSE(symbolizer_.IsAtomicVariable(0x1234));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Builds, SymbolizerTest,
+    ::testing::Values(Variant{.file = "names_O0"}, Variant{.file = "names_O2"},
+                      Variant{.file = "names_dwarf4", .has_atomic_types = false},
+                      Variant{.file = "names_compressed"}, Variant{.file = "names_split"},
+                      Variant{.file = "names_static", .bias = 0},
+                      Variant{.file = "names_g0", .has_lines = false},
+                      Variant{.file = "names_stripped",
+                              .unstripped = "names_O2",
+                              .has_lines = false,
+                              .has_symbols = false},
+                      Variant{.file = "names_linked", .unstripped = "names_O2"},
+                      Variant{.file = "names_stripped",
+                              .unstripped = "names_O2",
+                              .debug_directory = NAMES_DIRECTORY "/debug"}),
+    [](const auto& variant) {
+      return variant.param.file +
+             (variant.param.debug_directory == "/nonexistent" ? "" : "_by_build_id");
+    });
+
+TEST(DemangleTest, Names) {
+  EXPECT_EQ(Demangle("_ZN5names5OuterEi"), "names::Outer(int)");
+  EXPECT_EQ(Demangle("main"), "main");
+  EXPECT_EQ(Demangle("_Znot mangled"), "_Znot mangled");
+  EXPECT_EQ(Demangle(""), "");
+  EXPECT_EQ(Demangle("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt");
+}
+
+}  // namespace
+}  // namespace trapline

@@ -1,0 +1,159 @@
+// Accesses with registers given by hand: the answers are worked out from the manuals.
+#include "translator/memory_access.h"
+
+#include <cpuid.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace trapline {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+RegisterFile SomeRegisters() {
+  RegisterFile registers;
+  for (unsigned i = 0; i < 16; ++i) registers.gpr[i] = 0x10000 * (i + 1);
+  registers.rip = 0x400000;
+  registers.fs_base = 0x7f0000000000;
+  registers.gs_base = 0x600000000000;
+  return registers;
+}
+
+std::vector<MemoryAccess> Of(const Bytes& bytes, const RegisterFile& registers) {
+  const auto instruction = Decode(bytes, registers.rip);
+  EXPECT_TRUE(instruction);
+  if (!instruction) return {};
+  EXPECT_EQ(instruction->length, bytes.size());
+  const auto list = Accesses(*instruction, registers);
+  EXPECT_TRUE(list.complete());
+  return {list.begin(), list.end()};
+}
+
+using List = std::vector<MemoryAccess>;
+constexpr std::uint64_t kR = 0x10000;  // register i holds kR * (i + 1)
+
+MemoryAccess Read(std::uint64_t address, std::uint64_t size) {
+  return {address, size, true, false, false};
+}
+MemoryAccess Write(std::uint64_t address, std::uint64_t size) {
+  return {address, size, false, true, false};
+}
+
+TEST(Accesses, SegmentsAndRipRelative) {
+  const RegisterFile registers = SomeRegisters();
+  EXPECT_EQ(Of({0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0}, registers),
+            List{Read(0x7f0000000028, 8)});
+  EXPECT_EQ(Of({0x65, 0x89, 0x08}, registers), List{Write(0x600000000000 + kR, 4)});
+  // A null segment prefix after fs does not undo it.
+  EXPECT_EQ(Of({0x64, 0x3e, 0x89, 0x08}, registers), List{Write(0x7f0000000000 + kR, 4)});
+  EXPECT_EQ(Of({0x8b, 0x05, 0x10, 0, 0, 0}, registers), List{Read(0x400016, 4)});
+  EXPECT_EQ(Of({0xc7, 0x05, 0x10, 0, 0, 0, 1, 2, 3, 4}, registers), List{Write(0x40001a, 4)});
+}
+
+TEST(Accesses, Stack) {
+  const RegisterFile registers = SomeRegisters();
+  const std::uint64_t rsp = 5 * kR;
+  EXPECT_EQ(Of({0x50}, registers), List{Write(rsp - 8, 8)});
+  EXPECT_EQ(Of({0x66, 0x50}, registers), List{Write(rsp - 2, 2)});
+  EXPECT_EQ(Of({0x58}, registers), List{Read(rsp, 8)});
+  EXPECT_EQ(Of({0xff, 0x33}, registers), (List{Read(4 * kR, 8), Write(rsp - 8, 8)}));
+  EXPECT_EQ(Of({0xff, 0x34, 0x24}, registers), (List{Read(rsp, 8), Write(rsp - 8, 8)}));
+  EXPECT_EQ(Of({0x8f, 0x04, 0x24}, registers), (List{Read(rsp, 8), Write(rsp + 8, 8)}));
+  EXPECT_EQ(Of({0xe8, 0, 0, 0, 0}, registers), List{Write(rsp - 8, 8)});
+  EXPECT_EQ(Of({0xff, 0x10}, registers), (List{Read(kR, 8), Write(rsp - 8, 8)}));
+  EXPECT_EQ(Of({0xff, 0x20}, registers), List{Read(kR, 8)});
+  EXPECT_EQ(Of({0xc3}, registers), List{Read(rsp, 8)});
+  EXPECT_EQ(Of({0xc9}, registers), List{Read(6 * kR, 8)});
+  EXPECT_EQ(Of({0xc8, 0x10, 0, 0}, registers), List{Write(rsp - 8, 8)});
+  EXPECT_EQ(Of({0xc8, 0x10, 0, 3}, registers), (List{Read(6 * kR - 16, 16), Write(rsp - 32, 32)}));
+}
+
+TEST(Accesses, Strings) {
+  RegisterFile registers = SomeRegisters();
+  registers.gpr[kRcx] = 10;
+  const std::uint64_t rsi = 7 * kR;
+  const std::uint64_t rdi = 8 * kR;
+  EXPECT_EQ(Of({0xf3, 0xa4}, registers), (List{Read(rsi, 10), Write(rdi, 10)}));
+  EXPECT_EQ(Of({0xf3, 0x48, 0xa5}, registers), (List{Read(rsi, 80), Write(rdi, 80)}));
+  EXPECT_EQ(Of({0xa5}, registers), (List{Read(rsi, 4), Write(rdi, 4)}));
+  EXPECT_EQ(Of({0xf3, 0x66, 0xab}, registers), List{Write(rdi, 20)});
+  EXPECT_EQ(Of({0x64, 0xac}, registers), List{Read(0x7f0000000000 + rsi, 1)});
+  EXPECT_EQ(Of({0xf3, 0xa6}, registers), (List{Read(rsi, 1), Read(rdi, 1)}));
+  EXPECT_EQ(Of({0xf2, 0x48, 0xaf}, registers), List{Read(rdi, 8)});
+  registers.rflags = 1u << 10;
+  EXPECT_EQ(Of({0xf3, 0x48, 0xa5}, registers), (List{Read(rsi - 72, 80), Write(rdi - 72, 80)}));
+  EXPECT_EQ(Of({0xf3, 0xaa}, registers), List{Write(rdi - 9, 10)});
+  registers.gpr[kRcx] = 0x100000000;
+  EXPECT_EQ(Of({0xf3, 0x67, 0xaa}, registers), List{});
+  registers.gpr[kRcx] = 0;
+  EXPECT_EQ(Of({0xf3, 0xa4}, registers), List{});
+  EXPECT_EQ(Of({0xf3, 0xa6}, registers), List{});
+}
+
+TEST(Accesses, BitStringsAndAtomics) {
+  RegisterFile registers = SomeRegisters();
+  registers.gpr[kRcx] = static_cast<std::uint64_t>(-1);
+  EXPECT_EQ(Of({0x48, 0x0f, 0xa3, 0x08}, registers), List{Read(kR - 8, 8)});
+  EXPECT_EQ(Of({0x66, 0x0f, 0xa3, 0x08}, registers), List{Read(kR - 2, 2)});
+  registers.gpr[kRcx] = 0x100000045;  // 32 bits of it count
+  const MemoryAccess update{kR + 8, 4, true, true, true};
+  EXPECT_EQ(Of({0xf0, 0x0f, 0xab, 0x08}, registers), List{update});
+  const MemoryAccess exchange{kR, 8, true, true, true};
+  EXPECT_EQ(Of({0x48, 0x87, 0x08}, registers), List{exchange});
+  EXPECT_EQ(Of({0xf0, 0x48, 0x0f, 0xb1, 0x08}, registers), List{exchange});
+  const MemoryAccess plain{kR, 8, true, true, false};
+  EXPECT_EQ(Of({0x48, 0x0f, 0xb1, 0x08}, registers), List{plain});
+}
+
+TEST(Accesses, NeedsVectorRegistersForGathers) {
+  const Bytes gather = {0xc4, 0xe2, 0x69,
+                        0x90, 0x04, 0x08};  // vpgatherdd %xmm2, (%rax,%xmm1), %xmm0
+  const auto instruction = Decode(gather, 0);
+  ASSERT_TRUE(instruction);
+  EXPECT_FALSE(Accesses(*instruction, SomeRegisters()).complete());
+}
+
+TEST(Accesses, UnknownEffectsAreSaid) {
+  const auto tile = Decode(Bytes{0xc4, 0xe2, 0x7b, 0x4b, 0x04, 0x08}, 0);  // tileloadd
+  ASSERT_TRUE(tile);
+  EXPECT_FALSE(tile->effects_known);
+  EXPECT_FALSE(Accesses(*tile, SomeRegisters()).complete());
+}
+
+TEST(Accesses, XsaveTakesTheSelectedComponents) {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & 1u << 27) == 0)
+    GTEST_SKIP() << "no xsave";
+  __cpuid_count(0xd, 2, eax, ebx, ecx, edx);
+  if (eax == 0) GTEST_SKIP() << "no AVX state";
+  RegisterFile registers = SomeRegisters();
+  registers.gpr[kRax] = 7;
+  registers.gpr[kRdx] = 0;
+  const std::uint64_t area = 4 * kR;
+  const MemoryAccess header{area + 512, 8, true, true, false};
+  EXPECT_EQ(Of({0x48, 0x0f, 0xae, 0x23}, registers),
+            (List{Write(area, 512), header, Write(area + ebx, eax)}));
+  registers.gpr[kRax] = 4;
+  EXPECT_EQ(Of({0x0f, 0xae, 0x2b}, registers), (List{Read(area + 512, 64), Read(area + ebx, eax)}));
+}
+
+TEST(Decode, Branches) {
+  const auto decode = [](const Bytes& bytes) { return Decode(bytes, 0x1000).value(); };
+  EXPECT_EQ(decode({0xe8, 0xfb, 0xff, 0xff, 0xff}).branch, Branch::kCall);
+  EXPECT_EQ(decode({0xe8, 0xfb, 0xff, 0xff, 0xff}).target, 0x1000u);
+  EXPECT_EQ(decode({0x75, 0x10}).branch, Branch::kConditional);
+  EXPECT_EQ(decode({0x75, 0x10}).target, 0x1012u);
+  EXPECT_EQ(decode({0xeb, 0x80}).target, 0x0f82u);
+  EXPECT_EQ(decode({0xff, 0xe0}).branch, Branch::kIndirectJump);
+  EXPECT_EQ(decode({0xff, 0xd0}).branch, Branch::kIndirectCall);
+  EXPECT_EQ(decode({0xf3, 0xc3}).branch, Branch::kReturn);
+  EXPECT_EQ(decode({0x0f, 0x05}).branch, Branch::kSyscall);
+  EXPECT_EQ(decode({0x0f, 0x0b}).branch, Branch::kOther);
+}
+
+}  // namespace
+}  // namespace trapline

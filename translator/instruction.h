@@ -1,0 +1,162 @@
+// What one x86-64 instruction does to memory, found from its bytes (Intel SDM vol. 2, AMD APM vol.
+// 3 to 5).
+//
+// The table behind it (opcode_table.cpp) is checked encoding by encoding against a second decoder
+// and against the processor itself; see tests/translator. Everything here is a pure function: safe
+// from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace trapline {
+
+// The longest instruction the processor accepts, in bytes.
+inline constexpr std::size_t kMaximumInstructionLength = 15;
+
+// Operand registers. 0 to 15 are the general registers in the order of their encoding (rax, rcx,
+// rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15).
+inline constexpr std::uint8_t kRax = 0;
+inline constexpr std::uint8_t kRcx = 1;
+inline constexpr std::uint8_t kRdx = 2;
+inline constexpr std::uint8_t kRbx = 3;
+inline constexpr std::uint8_t kRsp = 4;
+inline constexpr std::uint8_t kRbp = 5;
+inline constexpr std::uint8_t kRsi = 6;
+inline constexpr std::uint8_t kRdi = 7;
+inline constexpr std::uint8_t kRip = 16;  // base only: the address of the next instruction
+inline constexpr std::uint8_t kNoRegister = 0xff;
+
+// Which of an operand's bytes are touched.
+enum class Pattern : std::uint8_t {
+  kWhole,      // all `size` bytes
+  kRepeated,   // string instruction: elements of `size` bytes, upwards or (direction flag)
+               // downwards, rcx of them if the instruction has a repeat prefix, else one
+  kBitString,  // bt, bts, btr, btc with a register offset: `size` bytes at base + what the register
+               // says
+  kGather,  // `element_count` elements of `size` bytes at base + index[i] * scale, each if its mask
+            // lane is set
+  kLanes,   // element i of `element_size` bytes if its mask lane is set
+  kCompressed,    // as many elements as mask lanes are set, one after the other (compress, expand)
+  kXsaveArea,     // the legacy region, header and components that edx:eax selects, standard format
+  kXsaveCompact,  // the same in compacted format
+};
+
+// Where the mask of kGather, kLanes and kCompressed comes from.
+enum class MaskKind : std::uint8_t {
+  kNone,    // all lanes are set
+  kOpmask,  // bit i of k[mask_register]
+  kVector,  // the sign bit of element i, of `mask_element_size` bytes, of vector register
+            // `mask_register`
+  kMmx,     // the same of MMX register `mask_register`
+};
+
+enum class Segment : std::uint8_t { kNone, kFs, kGs };
+
+struct MemoryOperand {
+  bool reads = false;
+  bool writes = false;
+  bool implicit = false;  // not the ModRM operand: stack, string, fixed register
+  Segment segment = Segment::kNone;
+  std::uint8_t base = kNoRegister;   // general register, kRip or kNoRegister
+  std::uint8_t index = kNoRegister;  // general register; of kGather: vector register 0 to 31
+  std::uint8_t scale = 1;            // 1, 2, 4 or 8
+  bool address_is_32_bits =
+      false;  // prefix 67h: the effective address is cut to 32 bits before the segment base
+  Pattern pattern = Pattern::kWhole;
+  MaskKind mask = MaskKind::kNone;
+  std::uint8_t mask_register = 0;
+  std::uint8_t mask_element_size = 0;  // bytes; of kVector and kMmx
+  std::uint8_t element_size = 0;       // bytes; of kLanes and kCompressed
+  std::uint8_t element_count = 0;      // of the patterns that have lanes
+  std::uint8_t lane_count = 0;         // of kLanes: mask lanes, a multiple of element_count
+  std::uint8_t index_size = 0;         // bytes of one index of kGather: 4 or 8
+  std::uint8_t alignment = 0;  // the address is rounded down to this; 0: not at all (clzero)
+  // Bytes; of kGather and kRepeated: of one element. 0 for the xsave patterns, whose size is the
+  // processor's.
+  std::uint32_t size = 0;
+  std::int64_t displacement = 0;  // for kRip relative to the next instruction
+};
+
+enum class Repeat : std::uint8_t { kNone, kRep, kRepe, kRepne };
+
+enum class Branch : std::uint8_t {
+  kNone,
+  kJump,          // direct; `target` says where to
+  kConditional,   // direct or falls through (jcc, loop, jrcxz, xbegin)
+  kIndirectJump,  // near, through register or memory
+  kCall,          // direct, near
+  kIndirectCall,  // near
+  kReturn,        // near
+  kSyscall,       // syscall, sysenter
+  kOther,         // far, interrupts, iret, and whatever faults or stops on purpose (ud2, hlt)
+};
+
+enum class Encoding : std::uint8_t { kLegacy, kVex, kEvex, kXop, k3dNow };
+
+// Opcode maps, numbered as VEX.mmmmm, EVEX.mmm and XOP.mmmmm number them; 0 is the one-byte map.
+inline constexpr std::uint8_t kMapOneByte = 0;
+inline constexpr std::uint8_t kMap0F = 1;
+inline constexpr std::uint8_t kMap0F38 = 2;
+inline constexpr std::uint8_t kMap0F3A = 3;
+
+struct Instruction {
+  std::uint8_t length = 0;  // bytes, 1 to 15
+
+  // False when the instruction is known and its length is right, but what it does to memory is not
+  // in `operands` (enclu, AMX tiles, LWP ...). Callers must count it as not checked.
+  bool effects_known = true;
+  // Reads and writes of one operand are one atomic operation: a lock prefix, or xchg with memory.
+  bool atomic = false;
+  Repeat repeat = Repeat::kNone;  // only of string instructions
+  Branch branch = Branch::kNone;
+  std::uint64_t target = 0;  // of kJump, kConditional and kCall: absolute
+
+  std::uint8_t operand_count = 0;
+  std::array<MemoryOperand, 3> operands{};  // in the order of the processor's accesses
+
+  // The encoding, for those who rewrite the instruction. Offsets are in bytes from the start; 0:
+  // there is none.
+  Encoding encoding = Encoding::kLegacy;
+  std::uint8_t map = kMapOneByte;
+  std::uint8_t opcode = 0;     // of k3dNow: the byte at the end
+  std::uint8_t mandatory = 0;  // 0, 0x66, 0xf3 or 0xf2: that prefix, or VEX.pp
+  std::uint8_t rex =
+      0;  // the REX prefix, or the same four bits from VEX and EVEX with 0x40 set; 0: none
+  bool operand_size_prefix = false;  // 66h is among the prefixes
+  bool address_size_prefix = false;
+  bool lock_prefix = false;
+  std::uint8_t repeat_prefix = 0;  // 0, 0xf2 or 0xf3: the last of them
+  Segment segment = Segment::kNone;
+  std::uint8_t opcode_offset = 0;  // of the escape bytes, VEX, EVEX or XOP prefix before the opcode
+  bool has_modrm = false;
+  std::uint8_t modrm = 0;
+  std::uint8_t modrm_offset = 0;
+  // Base and index of the ModRM operand, also of those that touch no memory (lea, prefetch):
+  // general registers, kRip or kNoRegister. With VSIB the index is a vector register's number, cut
+  // to 0 to 15.
+  std::uint8_t base = kNoRegister;
+  std::uint8_t index = kNoRegister;
+  std::uint8_t displacement_offset = 0;
+  std::uint8_t displacement_size = 0;
+  std::uint8_t immediate_offset = 0;
+  std::uint8_t immediate_size = 0;
+  std::uint16_t vector_length = 0;  // bytes; 0 where there is none
+  std::uint8_t vvvv = 0;            // register number, 0 to 31
+  std::uint8_t opmask = 0;          // EVEX.aaa
+
+  std::span<const MemoryOperand> memory() const { return {operands.data(), operand_count}; }
+  bool rex_w() const { return (rex & 8) != 0; }
+  // ModRM.reg and ModRM.rm with their extension bits, as general registers.
+  std::uint8_t reg() const { return static_cast<std::uint8_t>((modrm >> 3 & 7) | (rex & 4) << 1); }
+  std::uint8_t rm() const { return static_cast<std::uint8_t>((modrm & 7) | (rex & 1) << 3); }
+  bool modrm_is_memory() const { return has_modrm && modrm >> 6 != 3; }
+};
+
+// The instruction at the start of `bytes`, which is at address `rip` in 64-bit mode. Nothing when
+// the bytes are cut short, are no instruction, or are one that the table does not know.
+std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint64_t rip);
+
+}  // namespace trapline

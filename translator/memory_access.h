@@ -1,0 +1,65 @@
+// The bytes an instruction is about to touch, from its description and the registers before it
+// runs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "translator/instruction.h"
+
+namespace trapline {
+
+struct MemoryAccess {
+  std::uint64_t address = 0;  // linear: segment base included
+  std::uint64_t size = 0;     // bytes, never 0
+  bool read = false;
+  bool write = false;
+  bool atomic = false;
+
+  bool operator==(const MemoryAccess&) const = default;
+};
+
+struct RegisterFile {
+  std::uint64_t gpr[16] = {};  // in the order of their encoding
+  std::uint64_t rip = 0;       // of the instruction itself
+  std::uint64_t rflags = 0;
+  std::uint64_t fs_base = 0;
+  std::uint64_t gs_base = 0;
+  // An XSAVE image in standard format (SDM vol. 1, 13.4) with this processor's offsets, not owned.
+  // Needed for instructions with MaskKind or kGather; may be null when there is none.
+  const unsigned char* xsave = nullptr;
+};
+
+// The accesses of one instruction; reads before writes, adjacent lanes of one operand joined.
+class MemoryAccessList {
+ public:
+  // 64 lanes of one byte make at most 32 runs, 16 lanes of a gather 16; two more for other
+  // operands.
+  static constexpr std::size_t kCapacity = 34;
+
+  const MemoryAccess* begin() const { return accesses_.data(); }
+  const MemoryAccess* end() const { return accesses_.data() + size_; }
+  std::size_t size() const { return size_; }
+  const MemoryAccess& operator[](std::size_t i) const { return accesses_[i]; }
+
+  // False when the instruction touches memory that is not in the list: its effects are unknown, or
+  // it needs vector registers and `xsave` is null.
+  bool complete() const { return complete_; }
+
+  void Add(const MemoryAccess& access);
+  void SetIncomplete() { complete_ = false; }
+
+ private:
+  std::size_t size_ = 0;
+  bool complete_ = true;
+  std::array<MemoryAccess, kCapacity> accesses_;
+};
+
+// Repeated string instructions: movs, stos, lods, ins and outs give the whole range that is left,
+// cmps and scas the next element, for they may end at any. An instruction whose mask or count is
+// zero touches nothing. xsave and its kin count as touching every component that edx:eax and XCR0
+// select.
+MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers);
+
+}  // namespace trapline
