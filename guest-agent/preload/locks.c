@@ -332,15 +332,12 @@ WRAPPER void call_once(once_flag* flag, void (*initialiser)(void)) {
 }
 
 /* The compiler's code looks at the guard's first byte itself and calls only while it is 0. So the
- * byte is reported as written atomically: later plain reads of it are acquires. Earlier ones, by
- * threads that then wait for the initialisation, are no race with that. */
+ * byte is reported as written atomically: plain reads of it are atomic too, and later ones acquire.
+ */
 WRAPPER int __cxa_guard_acquire(uint64_t* guard) {
   REQUIRE(__cxa_guard_acquire);
   int initialise = real.__cxa_guard_acquire(guard);
-  if (initialise)
-    Event(TRAPLINE_BENIGN_RACE, guard, sizeof(*guard), CALLER);
-  else
-    Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
+  if (!initialise) Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
   return initialise;
 }
 

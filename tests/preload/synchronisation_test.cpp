@@ -415,15 +415,6 @@ TEST(StaticLocal, TheGuardIsAReleaseStore) {
   ASSERT_EQ(accesses.size(), 1U);
   EXPECT_EQ(accesses.at(0).kind, TRAPLINE_ATOMIC_WRITE);
   EXPECT_EQ(accesses.at(0).size, 1U);
-
-  const auto third = [] {
-    static const int value = Initial();
-    return value;
-  };
-  const auto annotations = Record(What::kAnnotations, [&] { third(); });
-  ASSERT_EQ(annotations.size(), 1U);
-  EXPECT_EQ(annotations.at(0).kind, TRAPLINE_BENIGN_RACE);
-  EXPECT_EQ(annotations.at(0).size, 8U);
 }
 
 TEST(StaticLocal, WhoWaitsForTheInitialisationIsAfterIt) {
