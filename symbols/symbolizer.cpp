@@ -44,8 +44,8 @@ std::string WithoutNumber(const std::string& name) {
 }
 
 // The registers of a frame that are known.
-RegisterFile RegistersOf(const StackFrame& frame) {
-  RegisterFile registers{};
+FrameRegisters RegistersOf(const StackFrame& frame) {
+  FrameRegisters registers{};
   registers[kRbp] = frame.rbp;
   registers[kRsp] = frame.rsp;
   return registers;
@@ -304,7 +304,7 @@ class Symbolizer::Implementation {
     const std::unique_lock lock(mutex_);
     Contents& contents = ContentsOf(*module);
     if (!contents.debug_info) return std::nullopt;
-    const RegisterFile registers = RegistersOf(frame);
+    const FrameRegisters registers = RegistersOf(frame);
     EvaluationContext context{.registers = registers, .memory = modules_.memory()};
     context.known_registers = 1u << kRbp | 1u << kRsp;
     context.cfa = frame.cfa;

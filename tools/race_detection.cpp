@@ -179,6 +179,7 @@ bool RaceDetection::IsBenign(std::uint64_t address, std::uint64_t size) const {
 }
 
 bool RaceDetection::IsUntracked(std::uint64_t ip) {
+  if (is_runtime_code_ && is_runtime_code_(ip)) return true;
   const Module* const module = modules_.Find(ip);
   return module != nullptr && (module->is_vdso() || is_untracked_(module->path));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "detector/detector.h"
@@ -46,6 +47,9 @@ class RaceDetection : public ExecutionObserver {
   Status OpenJson(bool first_process);
   int json_descriptor() const { return json_.descriptor(); }
 
+  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
+    is_runtime_code_ = std::move(is_runtime);
+  }
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
@@ -115,6 +119,7 @@ class RaceDetection : public ExecutionObserver {
 
   const RaceDetectionOptions options_;
   const std::function<bool(const std::string&)> is_untracked_;
+  std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
   Modules modules_;
   Unwinder unwinder_;
   Symbolizer symbolizer_;

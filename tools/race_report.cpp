@@ -174,14 +174,22 @@ class RaceReports::Implementation {
                        [&](const std::string& glob) { return GlobMatches(glob, module->name()); });
   }
 
+  static Place PlaceOf(std::uint64_t pc, const Module* module) {
+    return module != nullptr ? Place(module->index, pc - module->bias) : Place(kNoModule, pc);
+  }
+
   // Where the program made the access: the innermost frame that is not hidden. Without a stack, the
   // address has to tell races apart.
   Place TrackedPlace(const ReportAccess& access, std::size_t& depth) const {
+    if (access.place != 0) {
+      depth = access.place == FirstPc(access) ? 0 : 1;
+      return PlaceOf(access.place, symbolizer_.FindModule(access.place, access.generation));
+    }
     for (depth = 0; depth < access.stack.size(); ++depth) {
       const std::uint64_t pc = LookupPc(access.stack, depth, true);
       const Module* module = symbolizer_.FindModule(pc, access.generation);
       if (IsHidden(module)) continue;
-      return module != nullptr ? Place(module->index, pc - module->bias) : Place(kNoModule, pc);
+      return PlaceOf(pc, module);
     }
     depth = 0;
     return {kNoModule, access.stack.empty() ? access.address : access.stack[0]};

@@ -31,11 +31,12 @@ void* MapLow(std::uint64_t size, int protection) {
 // x87, SSE, AVX and AVX-512 state.
 constexpr std::uint32_t kVectorComponents = 0xe7;
 
-// Keeps the caller's floating-point control words over a run of the program.
+// Keeps the caller's floating-point control words over a run of the program, which may leave x87
+// exceptions pending.
 class NativeFloatControl {
  public:
   NativeFloatControl() { asm volatile("stmxcsr %0; fnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
-  ~NativeFloatControl() { asm volatile("ldmxcsr %0; fldcw %1" ::"m"(mxcsr_), "m"(x87_)); }
+  ~NativeFloatControl() { asm volatile("ldmxcsr %0; fninit; fldcw %1" ::"m"(mxcsr_), "m"(x87_)); }
   NativeFloatControl(const NativeFloatControl&) = delete;
   NativeFloatControl& operator=(const NativeFloatControl&) = delete;
 
@@ -157,6 +158,7 @@ class CodeCache::RegionBuilder {
   }
 
   bool Discover(std::uint64_t rip) {
+    first_ = rip;
     std::deque<std::uint64_t> work = {rip};
     while (!work.empty() && items_.size() < options_.max_instructions) {
       std::uint64_t at = work.front();
@@ -185,25 +187,42 @@ class CodeCache::RegionBuilder {
   }
 
   void Emit() {
+    FindLeaders();
     for (auto at = items_.begin(); at != items_.end(); ++at) {
       const Item& item = at->second;
-      labels_[item.rip] = out_.here();
-      Begin(item.rip);
+      if (leaders_.contains(item.rip)) {
+        RestoreAll();
+        checked_.clear();
+        ChooseScratch(at);
+      }
+      // Only where every register is in its place may others come in.
+      if (state_.saved == 0) labels_[item.rip] = out_.here();
+      state_.rip = item.rip;
+      Mark();
       if (!item.valid) {
+        RestoreAll();
         EmitExit(ExitKind::kStep, item.rip);
         ++stepped_;
+        state_ = {};
         continue;
       }
+      RestoreNamed(item);
+      at_item_ = state_.saved;
       EmitItem(item);
+      ForgetChecks(item);
       const Branch branch = item.in.branch;
       if (branch == Branch::kJump || branch == Branch::kIndirectJump || branch == Branch::kReturn ||
           branch == Branch::kCall || branch == Branch::kIndirectCall) {
+        state_ = {};
         continue;
       }
+      state_.rip = item.next();
+      Mark();
       const auto following = std::next(at);
       if (following == items_.end() || following->first != item.next()) {
-        Begin(item.next());
+        RestoreAll();
         EmitBranch(item.next());
+        state_ = {};
       }
     }
     for (std::size_t i = 0; i < cold_.size(); ++i) cold_[i]();
@@ -294,6 +313,19 @@ class CodeCache::RegionBuilder {
     for (std::uint8_t reg = 0; reg < 16; ++reg) Restore(reg);
   }
 
+  void RestoreLow(std::uint8_t except = kNoRegister) {
+    for (std::uint8_t reg = 0; reg < 8; ++reg) {
+      if (reg != except) Restore(reg);
+    }
+  }
+  void RestoreNamed(const Item& item) {
+    if (!item.valid) return;
+    const std::uint16_t named = NamedRegisters(item.in);
+    for (std::uint8_t reg = 0; reg < 16; ++reg) {
+      if ((named & Bit(reg)) != 0) Restore(reg);
+    }
+  }
+
   void ToSlowStack() {
     out_.StoreAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = true;
@@ -304,6 +336,67 @@ class CodeCache::RegionBuilder {
     out_.LoadAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = false;
     Mark();
+  }
+
+  // --- blocks
+
+  // Instructions that something other than their predecessor may go to.
+  void FindLeaders() {
+    bool after_gap = true;
+    std::uint64_t expected = 0;
+    for (const auto& [rip, item] : items_) {
+      if (after_gap || rip != expected) leaders_.insert(rip);
+      if (!item.valid) {
+        after_gap = true;
+        continue;
+      }
+      const Branch branch = item.in.branch;
+      if (branch == Branch::kJump || branch == Branch::kConditional)
+        leaders_.insert(item.in.target);
+      after_gap = branch != Branch::kNone;
+      expected = item.next();
+    }
+    leaders_.insert(first_);
+  }
+
+  // The scratch registers of a block, those first that its instructions do not name.
+  void ChooseScratch(std::map<std::uint64_t, Item>::const_iterator at) {
+    unsigned uses[16] = {};
+    for (bool first = true; at != items_.end() && at->second.valid; ++at, first = false) {
+      if (!first && leaders_.contains(at->first)) break;
+      const std::uint16_t named = NamedRegisters(at->second.in);
+      for (unsigned reg = 0; reg < 16; ++reg) uses[reg] += named >> reg & 1;
+    }
+    std::stable_sort(scratch_.begin(), scratch_.end(),
+                     [&](std::uint8_t a, std::uint8_t b) { return uses[a] < uses[b]; });
+  }
+
+  // Within a block an access that was checked is not checked again: nothing that ends the thread's
+  // epoch is in between.
+  struct Checked {
+    MemoryOperand operand;
+    bool write;
+  };
+  bool AlreadyChecked(const MemoryOperand& operand) const {
+    return std::any_of(checked_.begin(), checked_.end(), [&](const Checked& checked) {
+      const MemoryOperand& other = checked.operand;
+      return other.base == operand.base && other.index == operand.index &&
+             other.scale == operand.scale && other.displacement == operand.displacement &&
+             other.segment == operand.segment &&
+             other.address_is_32_bits == operand.address_is_32_bits && other.size == operand.size &&
+             (checked.write || !operand.writes);
+    });
+  }
+  void ForgetChecks(const Item& item) {
+    if (item.in.atomic || item.in.lock_prefix || item.in.branch != Branch::kNone) {
+      checked_.clear();
+      return;
+    }
+    const std::uint16_t written = MaybeWrittenRegisters(item.in);
+    std::erase_if(checked_, [&](const Checked& checked) {
+      const auto changed = [&](std::uint8_t reg) { return reg < 16 && (written & Bit(reg)) != 0; };
+      return changed(checked.operand.base) || changed(checked.operand.index);
+    });
   }
 
   // --- leaving
@@ -345,19 +438,21 @@ class CodeCache::RegionBuilder {
   }
   // --- checks
 
-  // Scratch registers that the instruction does not name.
+  // Scratch registers that the instruction does not name: one that is saved already if possible.
   std::uint8_t Scratch(const Item& item, unsigned number) const {
-    static constexpr std::uint8_t kHigh[] = {8, 9, 10, 11, 14, 15};
-    static constexpr std::uint8_t kLow[] = {kRsi, kRdi, kRbx, kRbp, kRdx};
+    static constexpr std::array<std::uint8_t, 5> kLow = {kRsi, kRdi, kRbx, kRbp, kRdx};
     const std::uint16_t named = NamedRegisters(item.in);
     const auto choose = [&](const auto& candidates) {
       unsigned left = number;
-      for (const std::uint8_t reg : candidates) {
-        if ((named & Bit(reg)) == 0 && left-- == 0) return reg;
+      for (const bool saved : {true, false}) {
+        for (const std::uint8_t reg : candidates) {
+          if ((named & Bit(reg)) != 0 || ((at_item_ & Bit(reg)) != 0) != saved) continue;
+          if (left-- == 0) return reg;
+        }
       }
       return kNoRegister;
     };
-    return NamesHighByte(item.in) ? choose(kLow) : choose(kHigh);
+    return NamesHighByte(item.in) ? choose(kLow) : choose(scratch_);
   }
 
   // to = linear address of the operand, all registers being the program's but for saved ones it
@@ -387,9 +482,10 @@ class CodeCache::RegionBuilder {
     FromSlowStack();
   }
 
-  // After it `address` holds the operand's address.
-  void EmitSimpleCheck(const Item& item, const MemoryOperand& operand, std::uint8_t address,
-                       std::uint8_t other) {
+  void EmitSimpleCheck(const Item& item, const MemoryOperand& operand) {
+    MemoryOperand seen = operand;
+    if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
+    if (options_.filter && AlreadyChecked(seen)) return;
     AccessSite site;
     site.rip = item.rip;
     site.size = operand.size;
@@ -397,32 +493,47 @@ class CodeCache::RegionBuilder {
     site.write = operand.writes;
     site.atomic = item.in.atomic;
     const AccessSite* const placed = cache_.NewSite(site);
-    Save(address);
-    EmitAddress(item, operand, address, other);
+    const std::uint8_t other = Scratch(item, 1);
+    // A base register alone is the address.
+    const bool plain = operand.base < 16 && operand.index == kNoRegister &&
+                       operand.displacement == 0 && operand.segment == Segment::kNone &&
+                       !operand.address_is_32_bits;
+    const std::uint8_t address = plain ? operand.base : Scratch(item, 0);
+    if (!plain) {
+      Save(address);
+      EmitAddress(item, operand, address, other);
+    }
     const std::uint64_t argument = Slot(offsetof(CacheThread, access_address));
     if (!options_.filter) {
       out_.StoreAbsolute(address, argument);
       EmitSlowCall(placed, cache_.slow_stub_);
       return;
     }
+    if (!item.in.atomic) checked_.push_back({seen, operand.writes});
     Save(other);
     const bool live = FlagsLive(item);
     if (live) {
+      // The address may be rax itself.
+      out_.Move(other, address);
       Save(kRax);
       out_.Bytes({0x9f});              // lahf
       out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
       state_.flags_in_rax = true;
       Mark();
+    } else {
+      out_.Move(other, address);
     }
-    out_.Move(other, address);
+    const bool in_rax = live && address == kRax;
     out_.Bytes({static_cast<std::uint8_t>(other >= 8 ? 0x49 : 0x48), 0x83,
                 static_cast<std::uint8_t>(0xe0 | (other & 7)), 0xf8});  // and $-8, other
     out_.AddAbsolute(other, Slot(offsetof(CacheThread, plane)) + (operand.writes ? 8u : 0u));
     out_.WithBase(0x8b, other, other, 0, false);
-    out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
-                0x29,
-                static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 |
-                                          (other & 7))});  // sub address, other
+    if (in_rax) {
+      out_.SubtractAbsolute(other, Saved(kRax));
+    } else {
+      out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
+                  0x29, static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 | (other & 7))});
+    }
     out_.CompareAbsolute(
         other, Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(operand.size));
     const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
@@ -488,10 +599,10 @@ class CodeCache::RegionBuilder {
     if (!item.instrument) return;
     const auto operands = item.in.memory();
     if (std::all_of(operands.begin(), operands.end(), IsSimple)) {
-      for (const MemoryOperand& operand : operands)
-        EmitSimpleCheck(item, operand, Scratch(item, 0), Scratch(item, 1));
+      for (const MemoryOperand& operand : operands) EmitSimpleCheck(item, operand);
       return;
     }
+    RestoreAll();
     AccessSite site;
     site.rip = item.rip;
     site.atomic = item.in.atomic;
@@ -532,6 +643,9 @@ class CodeCache::RegionBuilder {
                              byte == 0x36 || byte == 0x3e;
         if (segment && (gs || byte != 0x64)) continue;
         if (without_repeat && (byte == 0xf2 || byte == 0xf3)) continue;
+        // A REX that another prefix follows is void, and must not come to stand before the opcode.
+        const bool last = i + 1 == item.in.opcode_offset;
+        if ((byte & 0xf0) == 0x40 && !last) continue;
       }
       out_.Bytes({byte});
     }
@@ -602,28 +716,29 @@ class CodeCache::RegionBuilder {
     if (IsString(in) && gs) return EmitStringItem(item);
     EmitChecks(item);
     if (!NeedsRewrite(item)) {
-      RestoreAll();
-      const bool memory = in.operand_count != 0;
-      return EmitOriginal(item, gs && memory);
+      RestoreLow();
+      return EmitOriginal(item, gs && in.operand_count != 0);
     }
-    if (IsOneByte(in, 0x8d) && in.rex_w() &&
-        !in.address_size_prefix) {  // lea of a rip-relative address
+    // lea of a rip-relative address
+    if (IsOneByte(in, 0x8d) && in.rex_w() && !in.address_size_prefix) {
       return out_.MoveImm(
           in.reg(), item.next() + static_cast<std::uint64_t>(ModrmOperand(item).displacement));
     }
     const std::uint8_t base = Scratch(item, 0);
-    // After simple checks of one operand the address is there; after others it must be computed.
     Save(base);
     EmitAddress(item, ModrmOperand(item), base, Scratch(item, 1));
-    if ((state_.saved & Bit(Scratch(item, 1))) != 0) Restore(Scratch(item, 1));
+    RestoreLow(base);
     EmitWithBase(item, base, gs);
     state_.rip = item.next();
     Mark();
-    RestoreAll();
+    RestoreLow();
   }
 
   void EmitBranchItem(const Item& item) {
     const Instruction& in = item.in;
+    if (in.branch == Branch::kJump || in.branch == Branch::kConditional ||
+        in.branch == Branch::kSyscall)
+      RestoreAll();
     switch (in.branch) {
       case Branch::kJump:
         return EmitBranch(in.target);
@@ -737,7 +852,6 @@ class CodeCache::RegionBuilder {
                        push_memory;
     if (!known) return false;
     EmitChecks(item);
-    RestoreAll();
     const std::uint8_t scratch = Scratch(item, 0);
     const std::uint8_t other = Scratch(item, 1);
     if (opcode >= 0x50 && opcode <= 0x57) {
@@ -745,7 +859,7 @@ class CodeCache::RegionBuilder {
       out_.Lea(kRsp, kRsp, -8);
     } else if (opcode >= 0x58 && opcode <= 0x5f) {
       out_.WithBase(0x8b, reg, kRsp, 0, true);
-      if (reg != kRsp) out_.Lea(kRsp, kRsp, 8);
+      if (reg != kRsp) Popped(item);
     } else if (opcode == 0x68 || opcode == 0x6a) {
       std::int32_t value = static_cast<std::int8_t>(item.bytes[in.immediate_offset]);
       if (opcode == 0x68) std::memcpy(&value, item.bytes + in.immediate_offset, 4);
@@ -754,7 +868,7 @@ class CodeCache::RegionBuilder {
       out_.Lea(kRsp, kRsp, -8);
     } else if (opcode == 0x8f && !in.modrm_is_memory()) {
       out_.WithBase(0x8b, in.rm(), kRsp, 0, true);
-      if (in.rm() != kRsp) out_.Lea(kRsp, kRsp, 8);
+      if (in.rm() != kRsp) Popped(item);
     } else if (opcode == 0xff && !in.modrm_is_memory()) {
       out_.WithBase(0x89, in.rm(), kRsp, -8, true);
       out_.Lea(kRsp, kRsp, -8);
@@ -787,17 +901,23 @@ class CodeCache::RegionBuilder {
       ToSlowStack();
       out_.Push(scratch);
       out_.Bytes({0x9d});
+      state_.rip = item.next();
+      state_.rsp_behind = 8;
+      Mark();
       FromSlowStack();
-      out_.Lea(kRsp, kRsp, 8);
+      Popped(item);
     } else {  // leave
       Save(scratch);
       out_.WithBase(0x8b, scratch, kRbp, 0, true);
       out_.Lea(kRsp, kRbp, 8);
+      state_.rip = item.next();
+      state_.rbp_in = scratch;
+      Mark();
       out_.Move(kRbp, scratch);
+      state_.rbp_in = kRbp;
     }
     state_.rip = item.next();
     Mark();
-    RestoreAll();
     return true;
   }
 
@@ -814,6 +934,16 @@ class CodeCache::RegionBuilder {
     out_.Lea(kRsp, kRsp, 8);
   }
 
+  // The popped value is where it belongs, rsp is not yet.
+  void Popped(const Item& item) {
+    state_.rip = item.next();
+    state_.rsp_behind = 8;
+    Mark();
+    out_.Lea(kRsp, kRsp, 8);
+    state_.rsp_behind = 0;
+    Mark();
+  }
+
   // ES cannot be overridden, so rdi is moved to the mirror and back.
   void EmitStringItem(const Item& item) {
     const Instruction& in = item.in;
@@ -823,6 +953,7 @@ class CodeCache::RegionBuilder {
     const bool uses_rsi = std::any_of(operands.begin(), operands.end(),
                                       [](const MemoryOperand& o) { return o.base == kRsi; });
     const bool loop = in.repeat == Repeat::kRepe || in.repeat == Repeat::kRepne;
+    RestoreAll();
     const std::uint64_t start = out_.here();
     std::uint32_t to_end = 0;
     if (loop) {  // jrcxz over a short jump to a long one
@@ -855,6 +986,9 @@ class CodeCache::RegionBuilder {
     out_.JumpTo(start);
     out_.SetDisplacement(done, out_.here());
     out_.SetDisplacement(to_end, out_.here());
+    state_ = {};
+    state_.rip = item.next();
+    Mark();
   }
   void MoveRdi(std::uint8_t scratch, std::uint64_t by, bool to_mirror) {
     Save(scratch);
@@ -873,6 +1007,11 @@ class CodeCache::RegionBuilder {
   std::vector<PendingLink> links_;
   std::vector<std::function<void()>> cold_;
   Mapping state_;
+  std::set<std::uint64_t> leaders_;
+  std::vector<Checked> checked_;
+  std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
+  std::uint64_t first_ = 0;
+  std::uint16_t at_item_ = 0;  // registers that were saved when the item began
   unsigned stepped_ = 0;
 };
 
@@ -944,7 +1083,7 @@ void CodeCache::EmitStubs() {
   out.MoveImm(kRsp, stack_top);
   out.Bytes({0x9c});  // pushfq
   out.PopAbsolute(flags);
-  out.Bytes({0xfc});  // cld
+  out.Bytes({0x68, 0x02, 0x02, 0, 0, 0x9d});  // push $0x202; popfq: neither trap nor direction flag
   if (options_.save_vector_state) vector_state(4);
   out.LoadAbsolute(kRsp, slot(offsetof(CacheThread, host_rsp)));
   for (std::size_t i = std::size(kCalleeSaved); i-- > 0;) out.Pop(kCalleeSaved[i]);
@@ -1154,6 +1293,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
   const Mapping& mapping = *std::prev(after);
   RegisterFile result = registers;
   result.rip = mapping.rip;
+  result.gpr[kRbp] = registers.gpr[mapping.rbp_in];
   if (mapping.flags_in_rax) {
     constexpr std::uint64_t kLahfFlags = 0xd5;
     constexpr std::uint64_t kOverflow = 1u << 11;
@@ -1167,6 +1307,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
     if ((mapping.saved >> reg & 1) != 0) result.gpr[reg] = thread_->saved[reg];
   }
   if (mapping.rsp_saved) result.gpr[kRsp] = thread_->program_rsp;
+  result.gpr[kRsp] += mapping.rsp_behind;
   if (mapping.rdi_is_mirror) result.gpr[kRdi] -= options_.mirror_offset;
   if (mapping.rcx_is_cache_address) result.gpr[kRcx] = mapping.rip;
   if (mapping.element_done) --result.gpr[kRcx];
@@ -1186,7 +1327,9 @@ CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop)
   std::memcpy(thread_->registers.gpr, registers.gpr, sizeof registers.gpr);
   thread_->registers.rflags = registers.rflags;
   const NativeFloatControl host_control;
-  if (options_.save_vector_state) {
+  if (options_.save_vector_state && registers.xsave != nullptr) {
+    std::memmove(thread_->xsave, registers.xsave, sizeof thread_->xsave);
+  } else if (options_.save_vector_state) {
     asm volatile("xsave64 %0" : "+m"(thread_->xsave) : "a"(kVectorComponents), "d"(0) : "memory");
   }
   for (;;) {
@@ -1195,6 +1338,7 @@ CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop)
     ++statistics_.exits;
     std::memcpy(registers.gpr, thread_->registers.gpr, sizeof registers.gpr);
     registers.rflags = thread_->registers.rflags;
+    if (options_.save_vector_state) registers.xsave = thread_->xsave;
     switch (static_cast<ExitKind>(thread_->exit_kind)) {
       case ExitKind::kLink:
         registers.rip = LinkTarget(thread_->exit_argument);

@@ -107,8 +107,9 @@ class CodeCache {
 
   // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
   // must be stepped, whose address rip then is. All other registers are read from and left in
-  // `registers`; the vector state too if save_vector_state is set (registers.xsave is then the
-  // thread's).
+  // `registers`. If save_vector_state is set, so is the vector state: registers.xsave is an image
+  // of CacheThread::kXsaveSize bytes to start with, or null for the caller's own, and the thread's
+  // image afterwards.
   enum class RunResult { kStopped, kMustStep, kNoCode };
   RunResult Run(RegisterFile& registers, std::uint64_t stop);
 
@@ -139,7 +140,9 @@ class CodeCache {
     bool rsp_saved = false;     // rsp is in CacheThread::program_rsp
     bool flags_in_rax = false;  // lahf, seto
     bool rdi_is_mirror = false;
-    bool rip_is_target = false;  // rip is in CacheThread::target
+    std::uint8_t rsp_behind = 0;  // bytes that rsp has yet to go up
+    std::uint8_t rbp_in = kRbp;   // register that holds rbp
+    bool rip_is_target = false;   // rip is in CacheThread::target
     bool rip_is_in_rax = false;
     bool rcx_is_cache_address = false;  // right after syscall
     // Of repe and repne cmps and scas: an element is done but rcx not yet counted; counted but not

@@ -35,6 +35,9 @@ class Emitter {
   void AddAbsolute(std::uint8_t reg, std::uint64_t address) {
     Absolute(0x03, reg, address);
   }  // changes flags
+  void SubtractAbsolute(std::uint8_t reg, std::uint64_t address) {
+    Absolute(0x2b, reg, address);
+  }  // changes flags
   void CompareAbsolute(std::uint8_t reg, std::uint64_t address) {
     Absolute(0x3b, reg, address);
   }  // changes flags

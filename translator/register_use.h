@@ -13,6 +13,9 @@ namespace trapline {
 // not in it; they are always among rax to rdi, and r11 of syscall.
 std::uint16_t NamedRegisters(const Instruction& instruction);
 
+// Bit i: the instruction may write general register i. All bits for what is not known here.
+std::uint16_t MaybeWrittenRegisters(const Instruction& instruction);
+
 // What an instruction does to the six status flags.
 enum class FlagUse : std::uint8_t {
   kMayRead,    // reads one, or is not known not to

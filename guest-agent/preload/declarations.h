@@ -3,12 +3,13 @@
 #ifndef TRAPLINE_GUEST_AGENT_PRELOAD_DECLARATIONS_H_
 #define TRAPLINE_GUEST_AGENT_PRELOAD_DECLARATIONS_H_
 
+/* C, too: NOLINTBEGIN(modernize-deprecated-headers,modernize-use-nullptr) */
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,8 +78,6 @@ size_t __fread_unlocked_chk(void* restrict block, size_t capacity, size_t size, 
                             FILE* restrict stream);
 char* __fgets_chk(char* restrict buffer, size_t capacity, int size, FILE* restrict stream);
 char* __fgets_unlocked_chk(char* restrict buffer, size_t capacity, int size, FILE* restrict stream);
-ssize_t __getdelim(char** restrict buffer, size_t* restrict capacity, int delimiter,
-                   FILE* restrict stream);
 char* __strdup(const char* text);
 
 /* libgomp: what GCC's code calls (its file libgomp_g.h), and locks. */
@@ -238,5 +237,7 @@ void __tsan_mutex_post_divert(void* mutex, unsigned flags);
 #undef restrict
 }
 #endif
+
+/* NOLINTEND(modernize-deprecated-headers,modernize-use-nullptr) */
 
 #endif

@@ -102,6 +102,7 @@ TEST(Header, EveryFunctionReportsItsEvent) {
   trapline_ignore_sync_end();
   trapline_thread_name(name);
   std::vector<std::uint64_t> kinds;
+  kinds.reserve(seen.size());
   for (const Seen& one : seen) kinds.push_back(one.kind);
   EXPECT_THAT(kinds, ElementsAre(TRAPLINE_IGNORE_BEGIN, TRAPLINE_IGNORE_END, TRAPLINE_IGNORE_BEGIN,
                                  TRAPLINE_IGNORE_END, TRAPLINE_IGNORE_SYNC_BEGIN,

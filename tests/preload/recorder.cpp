@@ -110,6 +110,8 @@ What KindOf(std::uint64_t kind) {
   }
 }
 
+}  // namespace
+
 bool IsInThisProgram(std::uint64_t address) {
   Dl_info info;
   Dl_info here;
@@ -117,8 +119,6 @@ bool IsInThisProgram(std::uint64_t address) {
          dladdr(reinterpret_cast<const void*>(&IsInThisProgram), &here) != 0 &&
          info.dli_fbase == here.dli_fbase;
 }
-
-}  // namespace
 
 void Step(const char* name) {
   Append({kStepReport, name, 0, Thread(), reinterpret_cast<std::uint64_t>(&Step), 0});

@@ -41,6 +41,9 @@ std::vector<Report> Record(What what, const std::function<void()>& action);
 // As Record, whatever instruction a report comes from.
 std::vector<Report> RecordFromAnywhere(What what, const std::function<void()>& action);
 
+// Whether `address` is in the test program itself, not in a library.
+bool IsInThisProgram(std::uint64_t address);
+
 // What the double answers to `tracking`.
 void SetTracking(bool tracking);
 

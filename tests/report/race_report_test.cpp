@@ -348,6 +348,19 @@ TEST(RaceReportsTest, HiddenModules) {
   EXPECT_FALSE(hidden.AddOccurrence(program.At("main"), program.At("main")));
 }
 
+TEST(RaceReportsTest, PlacesOfTheCallersChoice) {
+  Program program("names_O2");
+  RaceReports reports(program.symbolizer(), {});
+  RaceReport race = program.Race();
+  EXPECT_TRUE(reports.Add(race));
+  race.accesses[1].place = race.accesses[1].stack[1] - 1;
+  EXPECT_TRUE(reports.Add(race));
+  EXPECT_FALSE(reports.Add(race));
+  race.accesses[1].place = race.accesses[1].stack[0];
+  EXPECT_FALSE(reports.Add(race));
+  EXPECT_EQ(reports.Summary(false), "trapline: 2 races (4 occurrences)\n");
+}
+
 TEST(RaceReportsTest, Suppressed) {
   Program program("names_O2");
   const auto summary = [&](const char* rule) {

@@ -3,9 +3,13 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csetjmp>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -391,6 +395,200 @@ __attribute__((noinline)) std::uint64_t LongJump(std::uint64_t value) {
 }
 TEST(CodeCache, LongJump) {
   ExpectSame(Pointer(LongJump), {14}, [] { std::memset(&g_jump, 0, sizeof g_jump); });
+}
+
+// At every instruction of the cache the program's registers are those of one of its instruction
+// boundaries.
+void ExpectSameStates(const void* function, const Arguments& arguments,
+                      const std::function<void()>& prepare) {
+  prepare();
+  const auto native = StatesNatively(function, arguments);
+  auto cached = StatesInCache(function, arguments, prepare);
+  ASSERT_GT(native.size(), 20u);
+  // After the last return: the stop.
+  if (!cached.empty() && cached.size() == native.size() + 1) cached.pop_back();
+  for (std::size_t i = 0; i < std::min(native.size(), cached.size()); ++i) {
+    ASSERT_EQ(native[i].rip, cached[i].rip) << "state " << i;
+    ASSERT_EQ(native[i].rflags, cached[i].rflags)
+        << "state " << i << " at " << std::hex << native[i].rip;
+    for (unsigned reg = 0; reg < 16; ++reg) {
+      ASSERT_EQ(native[i].gpr[reg], cached[i].gpr[reg])
+          << "state " << i << " register " << reg << " at " << std::hex << native[i].rip;
+    }
+  }
+  EXPECT_EQ(native.size(), cached.size());
+}
+TEST(Recover, Loop) { ExpectSameStates(Pointer(SumNumbers), {Value(g_numbers), 20}, FillNumbers); }
+TEST(Recover, Recursion) {
+  ExpectSameStates(Pointer(Fibonacci), {6}, [] {});
+}
+TEST(Recover, SwitchTable) { ExpectSameStates(Pointer(Switch), {Value(g_bytes), 60}, FillNumbers); }
+TEST(Recover, StringInstructions) {
+  ExpectSameStates(Pointer(StringInstructions), {Value(g_copy), Value(g_bytes)}, FillNumbers);
+}
+TEST(Recover, ThreadLocal) {
+  ExpectSameStates(Pointer(ThreadLocal), {5}, [] { t_counter = 1; });
+}
+TEST(Recover, Oddities) {
+  ExpectSameStates(Pointer(Oddities), {Value(g_memory + 32)}, [] {
+    for (unsigned i = 0; i < 64; ++i) g_memory[i] = 0x0101010101010101ull * i;
+    g_byte_for_asm = 3;
+  });
+}
+
+// A cache of a few regions that is full again and again.
+TEST(CodeCache, SmallCache) {
+  TranslatorOptions options = RecordingOptions();
+  options.max_instructions = 16;
+  options.code_size = 14u << 10;
+  FillNumbers();
+  RunNatively(Pointer(Sort), {Value(g_numbers), 100});
+  const TracedRun run = RunInCache(Pointer(Sort), {Value(g_numbers), 100}, options);
+  EXPECT_EQ(run.failure, "");
+  FillNumbers();
+  const TracedRun again = RunInCache(Pointer(Sort), {Value(g_numbers), 100}, options);
+  EXPECT_EQ(again.failure, "");
+  EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
+  CodeCache cache(options);
+  FillNumbers();
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  RegisterFile registers = RegistersFor(Pointer(Sort), {Value(g_numbers), 100}, kStop);
+  EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+  EXPECT_GT(cache.statistics().flushes, 1u);
+  EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
+}
+
+// Code that is written anew.
+TEST(CodeCache, Invalidation) {
+  auto* code = static_cast<std::uint8_t*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(code, MAP_FAILED);
+  // call 1f; add $1, %eax; ret; at 64: mov $5, %eax; ret
+  const std::uint8_t caller[] = {0xe8, 0x3b, 0, 0, 0, 0x83, 0xc0, 0x01, 0xc3};
+  const std::uint8_t callee[] = {0xb8, 5, 0, 0, 0, 0xc3};
+  std::memcpy(code, caller, sizeof caller);
+  std::memcpy(code + 64, callee, sizeof callee);
+  CodeCache cache(RecordingOptions());
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  const auto run = [&] {
+    RegisterFile registers = RegistersFor(code, {}, kStop);
+    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+    return registers.gpr[kRax];
+  };
+  EXPECT_EQ(run(), 6u);
+  EXPECT_EQ(run(), 6u);
+  const std::uint64_t exits = cache.statistics().exits;
+  EXPECT_EQ(run(), 6u);
+  EXPECT_EQ(cache.statistics().exits, exits + 1) << "everything is linked";
+  code[65] = 7;
+  EXPECT_EQ(run(), 6u) << "not yet told";
+  cache.Invalidate(Value(code + 66), Value(code + 67));  // any byte of the instruction
+  EXPECT_EQ(cache.Find(Value(code + 64)), 0u);
+  EXPECT_NE(cache.Find(Value(code)), 0u);
+  EXPECT_EQ(run(), 8u);
+  EXPECT_EQ(run(), 8u);
+  code[7] = 2;
+  cache.Invalidate(Value(code), Value(code + 4096));
+  EXPECT_EQ(run(), 9u);
+  munmap(code, 4096);
+}
+
+// With a mirror: all that the program touches lies open only at its mirror address.
+constexpr std::uint64_t kMirrorOffset = 0xffffe00000000000;
+constexpr std::size_t kMirroredSize = 1u << 20;
+void OnMirrorFault(int, siginfo_t* info, void*) {
+  // Pages of other memory are copied when they are first touched.
+  const std::uint64_t page = Value(info->si_addr) & ~4095ull;
+  void* const mirror = mmap(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mirror == MAP_FAILED || Value(mirror) != page) std::abort();  // not a missing mirror page
+  std::memcpy(mirror, reinterpret_cast<const void*>(page - kMirrorOffset), 4096);
+}
+void ExpectSameInMirror(const void* function,
+                        const std::function<Arguments(std::uint8_t*)>& arguments) {
+  constexpr unsigned long kFsgsbase = 2;
+  if ((getauxval(AT_HWCAP2) & kFsgsbase) == 0)
+    GTEST_SKIP() << "the kernel does not let programs set GS base";
+  const int file = memfd_create("mirrored", 0);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(ftruncate(file, kMirroredSize), 0);
+  void* const own = mmap(nullptr, kMirroredSize, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(own, MAP_FAILED);
+  void* const mirror = mmap(reinterpret_cast<void*>(Value(own) + kMirrorOffset), kMirroredSize,
+                            PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+  ASSERT_EQ(Value(mirror), Value(own) + kMirrorOffset);
+  auto* const bytes = static_cast<std::uint8_t*>(own);
+  const auto fill = [&] {
+    for (std::size_t i = 0; i < kMirroredSize; ++i)
+      bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  };
+  fill();
+  const std::uint64_t native = RunNatively(function, arguments(bytes));
+  const std::vector<std::uint8_t> after(bytes, bytes + 65536);
+  fill();
+
+  TranslatorOptions options = RecordingOptions();
+  options.mirror_offset = kMirrorOffset;
+  CodeCache cache(options);
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  RegisterFile registers = RegistersFor(function, arguments(bytes), kStop);
+  // The stack too.
+  registers.gpr[kRsp] = Value(bytes) + kMirroredSize - 4096 - 8;
+  std::memcpy(reinterpret_cast<void*>(registers.gpr[kRsp]), &kStop, sizeof kStop);
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_sigaction = OnMirrorFault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  static unsigned char signal_stack[65536];
+  stack_t alternate{};
+  alternate.ss_sp = signal_stack;
+  alternate.ss_size = sizeof signal_stack;
+  sigaltstack(&alternate, nullptr);
+  sigaction(SIGSEGV, &action, &before);
+  mprotect(own, kMirroredSize, PROT_NONE);
+  asm volatile("wrgsbase %0" ::"r"(kMirrorOffset));
+  const auto result = cache.Run(registers, kStop);
+  asm volatile("wrgsbase %0" ::"r"(std::uint64_t{0}));
+  mprotect(own, kMirroredSize, PROT_READ | PROT_WRITE);
+  sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_EQ(result, CodeCache::RunResult::kStopped);
+  EXPECT_EQ(registers.gpr[kRax], native);
+  EXPECT_TRUE(std::equal(after.begin(), after.end(), bytes));
+  munmap(own, kMirroredSize);
+  munmap(mirror, kMirroredSize);
+  close(file);
+}
+TEST(Mirror, Loop) {
+  ExpectSameInMirror(Pointer(SumNumbers), [](std::uint8_t* at) {
+    return Arguments{Value(at), 1000};
+  });
+}
+TEST(Mirror, Recursion) {
+  ExpectSameInMirror(Pointer(Fibonacci), [](std::uint8_t*) { return Arguments{12}; });
+}
+TEST(Mirror, Sort) {
+  ExpectSameInMirror(Pointer(Sort), [](std::uint8_t* at) { return Arguments{Value(at), 200}; });
+}
+TEST(Mirror, StringInstructions) {
+  ExpectSameInMirror(Pointer(StringInstructions), [](std::uint8_t* at) {
+    return Arguments{Value(at), Value(at + 8192)};
+  });
+}
+TEST(Mirror, LibraryVectorCode) {
+  ExpectSameInMirror(Pointer(CopyAndCompare), [](std::uint8_t* at) {
+    return Arguments{Value(at), Value(at + 8192), 3000};
+  });
+}
+TEST(Mirror, Avx2) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2";
+  ExpectSameInMirror(Pointer(Avx2), [](std::uint8_t* at) { return Arguments{Value(at), kCount}; });
+}
+TEST(Mirror, Oddities) {
+  g_byte_for_asm = 3;
+  ExpectSameInMirror(Pointer(Oddities), [](std::uint8_t* at) {
+    g_byte_for_asm = 3;
+    return Arguments{Value(at + 4096)};
+  });
 }
 
 // Functions of subjects.cpp. Allocators and unwinders remember: results only.

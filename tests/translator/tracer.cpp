@@ -99,9 +99,8 @@ struct StepState {
 };
 StepState g_steps;
 
-void OnTrap(int, siginfo_t*, void* context) {
-  const auto* state = static_cast<const ucontext_t*>(context);
-  const auto& from = state->uc_mcontext.gregs;
+RegisterFile RegistersOf(const ucontext_t& state) {
+  const auto& from = state.uc_mcontext.gregs;
   RegisterFile registers;
   static constexpr int kOrder[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                    REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -109,8 +108,14 @@ void OnTrap(int, siginfo_t*, void* context) {
   for (unsigned i = 0; i < 16; ++i) registers.gpr[i] = static_cast<std::uint64_t>(from[kOrder[i]]);
   registers.rip = static_cast<std::uint64_t>(from[REG_RIP]);
   registers.rflags = static_cast<std::uint64_t>(from[REG_EFL]);
+  registers.xsave = reinterpret_cast<const unsigned char*>(state.uc_mcontext.fpregs);
+  return registers;
+}
+
+void OnTrap(int, siginfo_t*, void* context) {
+  const auto* state = static_cast<const ucontext_t*>(context);
+  RegisterFile registers = RegistersOf(*state);
   registers.fs_base = g_steps.fs_base;
-  registers.xsave = reinterpret_cast<const unsigned char*>(state->uc_mcontext.fpregs);
   if (registers.rip == g_steps.entry) g_steps.active = true;
   if (registers.rip == reinterpret_cast<std::uint64_t>(CallOnStackReturn)) g_steps.active = false;
   if (!g_steps.active) return;
@@ -131,6 +136,61 @@ void OnTrap(int, siginfo_t*, void* context) {
     g_steps.run.accesses.push_back({registers.rip, access});
   }
 }
+
+// --- states
+
+std::vector<RegisterFile> g_states;
+const CodeCache* g_cache = nullptr;
+
+void AddState(RegisterFile registers) {
+  constexpr std::uint64_t kFlagsKept = 0xcd5;
+  registers.rflags &= kFlagsKept;
+  registers.xsave = nullptr;
+  registers.fs_base = 0;
+  if (!g_states.empty()) {
+    const RegisterFile& last = g_states.back();
+    const bool same = std::memcmp(last.gpr, registers.gpr, sizeof last.gpr) == 0 &&
+                      last.rip == registers.rip && last.rflags == registers.rflags;
+    if (same) return;
+  }
+  g_states.push_back(registers);
+}
+
+void OnNativeState(int, siginfo_t*, void* context) {
+  const RegisterFile registers = RegistersOf(*static_cast<const ucontext_t*>(context));
+  if (registers.rip == g_steps.entry) g_steps.active = true;
+  if (registers.rip == reinterpret_cast<std::uint64_t>(CallOnStackReturn)) g_steps.active = false;
+  if (g_steps.active) AddState(registers);
+}
+
+void OnCacheState(int, siginfo_t*, void* context) {
+  const auto recovered = g_cache->Recover(RegistersOf(*static_cast<const ucontext_t*>(context)));
+  if (recovered) AddState(*recovered);
+}
+
+// The trap flag's handler, on a stack of its own.
+class TrapHandler {
+ public:
+  explicit TrapHandler(void (*handler)(int, siginfo_t*, void*)) {
+    static unsigned char signal_stack[65536];
+    stack_t alternate{};
+    alternate.ss_sp = signal_stack;
+    alternate.ss_size = sizeof signal_stack;
+    sigaltstack(&alternate, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = handler;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGTRAP, &action, &before_);
+  }
+  ~TrapHandler() { sigaction(SIGTRAP, &before_, nullptr); }
+  TrapHandler(const TrapHandler&) = delete;
+  TrapHandler& operator=(const TrapHandler&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+void IgnoreAccess(const AccessSite*, std::uint64_t, const RegisterFile*) {}
 
 void OnAccess(const AccessSite* site, std::uint64_t address, const RegisterFile* registers) {
   auto& accesses = RecordedAccesses();
@@ -189,16 +249,7 @@ std::uint64_t RunNatively(const void* function, const Arguments& arguments) {
 }
 
 TracedRun RunBySingleSteps(const void* function, const Arguments& arguments) {
-  static unsigned char signal_stack[65536];
-  stack_t alternate{};
-  alternate.ss_sp = signal_stack;
-  alternate.ss_size = sizeof signal_stack;
-  sigaltstack(&alternate, nullptr);
-  struct sigaction action {};
-  struct sigaction before {};
-  action.sa_sigaction = OnTrap;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigaction(SIGTRAP, &action, &before);
+  const TrapHandler handler(OnTrap);
   g_steps = {};
   g_steps.entry = reinterpret_cast<std::uint64_t>(function);
   g_steps.fs_base = FsBase();
@@ -206,7 +257,6 @@ TracedRun RunBySingleSteps(const void* function, const Arguments& arguments) {
   std::uint64_t six[6] = {};
   for (std::size_t i = 0; i < arguments.size(); ++i) six[i] = arguments[i];
   g_steps.run.result = CallOnStack(function, StackTop(), six, kFlags | kTrapFlag);
-  sigaction(SIGTRAP, &before, nullptr);
   return std::move(g_steps.run);
 }
 
@@ -238,6 +288,38 @@ TracedRun RunInCache(const void* function, const Arguments& arguments, Translato
   run.result = registers.gpr[kRax];
   run.accesses = RecordedAccesses();
   return run;
+}
+
+std::vector<RegisterFile> StatesNatively(const void* function, const Arguments& arguments) {
+  const TrapHandler handler(OnNativeState);
+  g_states.clear();
+  g_states.reserve(1u << 16);
+  g_steps = {};
+  g_steps.entry = reinterpret_cast<std::uint64_t>(function);
+  std::uint64_t six[6] = {};
+  for (std::size_t i = 0; i < arguments.size(); ++i) six[i] = arguments[i];
+  CallOnStack(function, StackTop(), six, kFlags | kTrapFlag);
+  return std::move(g_states);
+}
+
+std::vector<RegisterFile> StatesInCache(const void* function, const Arguments& arguments,
+                                        const std::function<void()>& prepare) {
+  TranslatorOptions options = RecordingOptions();
+  options.handler = IgnoreAccess;
+  CodeCache cache(options);
+  g_cache = &cache;
+  prepare();
+  RegisterFile registers =
+      RegistersFor(function, arguments, reinterpret_cast<std::uint64_t>(CallOnStackReturn));
+  cache.Run(registers, reinterpret_cast<std::uint64_t>(CallOnStackReturn));
+  g_states.clear();
+  g_states.reserve(1u << 16);
+  registers = RegistersFor(function, arguments, reinterpret_cast<std::uint64_t>(CallOnStackReturn));
+  registers.rflags |= kTrapFlag;
+  prepare();
+  const TrapHandler handler(OnCacheState);
+  cache.Run(registers, reinterpret_cast<std::uint64_t>(CallOnStackReturn));
+  return std::move(g_states);
 }
 
 }  // namespace trapline

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ TracedRun RunBySingleSteps(const void* function, const Arguments& arguments);
 // read_code and handler.
 TracedRun RunInCache(const void* function, const Arguments& arguments,
                      TranslatorOptions options = {});
+
+// The program's registers before each instruction, without repetitions; rflags holds only the
+// status and direction flags. By the trap flag natively, and by the trap flag in the cache with
+// CodeCache::Recover on each instruction of it.
+std::vector<RegisterFile> StatesNatively(const void* function, const Arguments& arguments);
+// `prepare` is called before each of the cache's two runs: one to translate, one to step.
+std::vector<RegisterFile> StatesInCache(const void* function, const Arguments& arguments,
+                                        const std::function<void()>& prepare);
 
 // Natively, nothing recorded.
 std::uint64_t RunNatively(const void* function, const Arguments& arguments);

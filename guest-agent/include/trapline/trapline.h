@@ -15,6 +15,8 @@
 #ifndef TRAPLINE_TRAPLINE_H_
 #define TRAPLINE_TRAPLINE_H_
 
+/* C, too: NOLINTBEGIN(modernize-deprecated-headers,modernize-use-nullptr) */
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
@@ -194,5 +196,7 @@ static inline void trapline_thread_name(const char* name) {
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-deprecated-headers,modernize-use-nullptr) */
 
 #endif
