@@ -49,6 +49,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
 void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
   if (!runtime) return;
   static_runtime_ = std::move(runtime);
+  for (const StaticRuntime::Range& pages : static_runtime_->unwatched_pages())
+    space_.SetUntrackedCode(pages.begin, pages.end);
   observer_.SetRuntimeCode(
       [this](std::uint64_t address) { return static_runtime_->IsRuntime(address); });
 }
