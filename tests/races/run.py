@@ -171,8 +171,12 @@ class Suite:
             slowest = max(slowest, native.seconds)
             if not options.trapline:
                 continue
-            problems, seconds, races = self.monitored(case, native)
-            slowest = max(slowest, seconds)
+            for left in reversed(range(options.attempts)):
+                problems, seconds, races = self.monitored(case, native)
+                slowest = max(slowest, seconds)
+                if not problems or left == 0:
+                    break
+                print(f"races/{case.name} is wrong, tried once more:\n    " + "\n    ".join(problems), flush=True)
             if problems:
                 wrong += 1
                 first = wrong == 1 and (attempt, problems)
@@ -190,8 +194,7 @@ class Suite:
                 self.results.fails(case.name, f"{times} {note}".strip(), f"run {details[0] + 1}:\n" + "\n".join(details[1]))
             return
         if reason and options.trapline:
-            self.results.fails(case.name, "right, though its LIMIT says it is not: take the LIMIT away")
-            return
+            note += " right, though its LIMIT says that it may not be"
         if options.trapline and options.policy in case.program.may_miss:
             note += f" found in {found_all} of {options.repeat} runs; may be missed"
         self.results.passes(case.name, note)
@@ -215,6 +218,8 @@ def main():
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
     parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
+    parser.add_argument("--attempts", type=int, default=1,
+                        help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
     parser.add_argument("--filter", default="*", help="only programs that match one of these patterns, as 'sync/*,*.static'")
     parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")
