@@ -275,6 +275,9 @@ void RaceDetection::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     freed.ip = event.ip - 1;
     freed.stack = Intern({{event.ip - 1}, state.locks, modules_.generation()});
     if (!IsBenign(freed.address, freed.size)) Feed(freed);
+    // The block keeps this write until it is given out again: a later use of it by another thread
+    // races with its end.
+    return;
   }
   ClearHistory(thread, event.address, event.address + size);
 }
