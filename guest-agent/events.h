@@ -52,6 +52,8 @@ enum trapline_event_kind {
   TRAPLINE_ATOMIC_READ,   /* ... by an atomic operation, also an acquire */
   TRAPLINE_ATOMIC_WRITE,  /* ... also a release */
   TRAPLINE_ATOMIC_UPDATE, /* read-modify-write: both */
+  TRAPLINE_SYNC_CREATED,      /* lock, barrier or condition variable `address` is initialised: written */
+  TRAPLINE_SYNC_USED,         /* condition variable `address` is about to be signalled: touched, no order */
   TRAPLINE_EVENT_KINDS
 };
 

@@ -411,6 +411,21 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   }
 }
 
+void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
+                               const RegisterFile& registers) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                     DescriptorAddress(descriptor), 1, registers, true, 0);
+}
+
+void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  const std::uint64_t address = DescriptorAddress(descriptor);
+  observer_.OnFreshMemory(NumberOf(carrier), address, address + 1);
+}
+
 int Tracking::OnExit(int status) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
