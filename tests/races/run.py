@@ -25,7 +25,7 @@ import reports  # noqa: E402
 from expectations import BadProgram, Program, read_programs  # noqa: E402
 
 COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
-          "-I", str(HERE)]
+          "-I", str(HERE), "-I", str(harness.ROOT / "guest-agent" / "include")]
 VARIANTS = {
     "O0": ["-O0"],
     "O2": ["-O2"],
@@ -57,7 +57,8 @@ def compile_command(case, output):
 
 def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py"]
+    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py",
+              harness.ROOT / "guest-agent/include/trapline/trapline.h"]
     if case.binary.exists() and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return ""
     case.binary.parent.mkdir(parents=True, exist_ok=True)
