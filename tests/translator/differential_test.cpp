@@ -366,7 +366,7 @@ class Differential : public ::testing::Test {
                       cached.fault.trap, cached.fault.address, cached.fault.write);
         return text;
       }
-      const auto recovered = cache_->Recover(cached.fault.registers);
+      const auto recovered = cache_->Recover(cached.fault.registers, cache_->thread());
       if (!recovered) return "cannot recover the registers at a fault";
       after = *recovered;
       expected = native.fault.registers;
