@@ -67,37 +67,34 @@ bool MustStep(const Instruction& in) {
   if (in.branch == Branch::kConditional && IsOneByte(in, 0xc7)) return true;  // xbegin
   if (legacy && in.map == kMapOneByte) {
     switch (in.opcode) {
-      case 0x6c:
+      case 0x6c:  // ports
       case 0x6d:
       case 0x6e:
       case 0x6f:
-        return true;  // ports
-      case 0x8c:
+      case 0x8c:  // segment registers
       case 0x8e:
-        return true;  // segment registers
-      case 0xc8:
-        return true;  // enter
+      case 0xc8:  // enter
+        return true;
       default:
         break;
     }
   }
   if (legacy && in.map == kMap0F) {
     switch (in.opcode) {
-      case 0x34:
-        return true;  // sysenter
-      case 0xa0:
+      case 0x34:  // sysenter
+      case 0xa0:  // fs, gs
       case 0xa1:
       case 0xa8:
       case 0xa9:
-        return true;  // fs, gs
       case 0xb2:
       case 0xb4:
       case 0xb5:
         return true;
-      case 0xae:  // rdgsbase, wrfsbase, wrgsbase; rdfsbase is harmless
-        if (in.mandatory == 0xf3 && !in.modrm_is_memory() && (in.modrm >> 3 & 7) < 4)
-          return (in.modrm >> 3 & 7) != 0;
+      case 0xae: {  // rdgsbase, wrfsbase, wrgsbase; rdfsbase is harmless
+        const unsigned reg = in.modrm >> 3 & 7;
+        if (in.mandatory == 0xf3 && !in.modrm_is_memory() && reg >= 1 && reg <= 3) return true;
         break;
+      }
       default:
         break;
     }
@@ -864,8 +861,11 @@ class CodeCache::RegionBuilder {
       out_.WithBase(0x8b, reg, kRsp, 0, true);
       if (reg != kRsp) Popped(item);
     } else if (opcode == 0x68 || opcode == 0x6a) {
-      std::int32_t value = static_cast<std::int8_t>(item.bytes[in.immediate_offset]);
-      if (opcode == 0x68) std::memcpy(&value, item.bytes + in.immediate_offset, 4);
+      std::int8_t byte = 0;
+      std::int32_t value = 0;
+      std::memcpy(&byte, item.bytes + in.immediate_offset, 1);
+      std::memcpy(&value, item.bytes + in.immediate_offset, opcode == 0x68 ? 4 : 0);
+      if (opcode == 0x6a) value = static_cast<int>(byte);
       out_.Bytes({0x65, 0x48, 0xc7, 0x44, 0x24, 0xf8});
       out_.Imm32(static_cast<std::uint64_t>(std::int64_t{value}));
       out_.Lea(kRsp, kRsp, -8);
