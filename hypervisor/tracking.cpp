@@ -17,16 +17,6 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
-// The instructions by which locks are taken, as opposed to those that count.
-bool IsExchange(const Instruction& instruction) {
-  if (instruction.encoding != Encoding::kLegacy) return false;
-  const std::uint8_t opcode = instruction.opcode;
-  if (instruction.map == kMapOneByte) return opcode == 0x86 || opcode == 0x87;  // xchg
-  return instruction.map == kMap0F &&
-         (opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc7 ||  // cmpxchg
-          opcode == 0xab || opcode == 0xba);                     // bts
-}
-
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;

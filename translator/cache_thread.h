@@ -10,9 +10,31 @@
 
 namespace trapline {
 
+// A call whose return has not been seen: the caller's frames, for whoever reports an access. Calls
+// push, returns pop when they meet their own; what longjmp and its like leave behind is skipped by
+// who reads it, since it lies below the stack pointer.
+struct ShadowFrame {
+  std::uint64_t inverse_slot;    // complement of the address where the return address lies
+  std::uint64_t return_address;  // the reader may set the top bit
+};
+
 struct CacheThread {
   static constexpr std::size_t kXsaveSize = 12288;
   static constexpr std::size_t kStackSize = 32768;
+  static constexpr unsigned kShadowFrames = 4096;
+  static constexpr std::uint64_t kFilterCells = 32768;
+  static constexpr unsigned kSignatureShift = 47;
+
+  // Offset in filter[i] of the cell of `address`.
+  static constexpr std::uint64_t FilterOffset(std::uint64_t address) {
+    return address & ((kFilterCells - 1) * sizeof(std::uint64_t));
+  }
+
+  // A ring; calls go upwards.
+  alignas(65536) ShadowFrame frames[kShadowFrames];
+  // Cells for reads and for writes: signature of the access that need not be checked again, plus
+  // its address.
+  std::uint64_t filter[2][kFilterCells];
 
   // Program registers that a scratch register of the cache has taken the place of.
   std::uint64_t saved[16];
@@ -24,15 +46,18 @@ struct CacheThread {
   std::uint64_t exit_argument;
   std::uint64_t fs_base;  // the program's; kept by whoever runs the thread
   std::uint64_t gs_base;
-  // The filter: cell = plane[kind] + (address & ~7), and what it holds for an access of 1 << i
-  // bytes that this thread need not check again is signature[i] + address. Multiples of 64 plus 8 *
-  // i; 0 matches nothing. Index 7: other sizes.
-  std::uint64_t plane[2];  // 0: reads, 1: writes
+  // What a cell of the filter holds for an access of 1 << i bytes that this thread need
+  // not check again is signature[i] + address; index 7: other sizes. Signatures are multiples of
+  // 1 << kSignatureShift, above all addresses, and differ by epoch and size; 0 is none.
   std::uint64_t signature[8];
+  std::uint64_t next_frame;  // where in `frames` the next call's frame goes
+  // Not zero: the slow path leaves the cache after the access, by `out` (CodeCache::leave_address).
+  std::uint64_t leave_requested;
   RegisterFile registers;  // in native runs all of them at entry and exit; in full slow calls too
   std::uint64_t host_rsp;
   alignas(64) unsigned char xsave[kXsaveSize];
   alignas(64) unsigned char stack[kStackSize];
 };
+static_assert(sizeof(ShadowFrame) * CacheThread::kShadowFrames == 65536);  // 16-bit arithmetic
 
 }  // namespace trapline

@@ -21,10 +21,17 @@ constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
 constexpr unsigned kFlagSearch = 16;  // instructions looked at for what becomes of the flags
 
-void* MapLow(std::uint64_t size, int protection) {
-  void* memory = mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+// At a multiple of `alignment`, a power of two of at least a page.
+void* MapLow(std::uint64_t size, int protection, std::uint64_t alignment = 4096) {
+  size = (size + 4095) & ~std::uint64_t{4095};
+  auto* const memory =
+      static_cast<char*>(mmap(nullptr, size + alignment, protection,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0));
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return memory;
+  const std::uint64_t before = -reinterpret_cast<std::uint64_t>(memory) & (alignment - 1);
+  if (before != 0) munmap(memory, before);
+  munmap(memory + before + size, alignment - before);
+  return memory + before;
 }
 
 // x87, SSE, AVX and AVX-512 state.
@@ -71,6 +78,14 @@ bool MustStep(const Instruction& in) {
       case 0x6d:
       case 0x6e:
       case 0x6f:
+      case 0xe4:
+      case 0xe5:
+      case 0xe6:
+      case 0xe7:
+      case 0xec:
+      case 0xed:
+      case 0xee:
+      case 0xef:
       case 0x8c:  // segment registers
       case 0x8e:
       case 0xc8:  // enter
@@ -125,7 +140,9 @@ bool IsSimple(const MemoryOperand& operand) {
 struct CodeCache::Item {
   std::uint64_t rip = 0;
   bool valid = false;  // false: no instruction, or one that must be stepped
-  bool instrument = false;
+  bool instrument = false;  // goes through the mirror
+  bool check = false;
+  bool atomic = false;
   Instruction in;
   std::uint8_t bytes[kMaximumInstructionLength] = {};
 
@@ -169,8 +186,13 @@ class CodeCache::RegionBuilder {
         if (!decoded || MustStep(*decoded)) break;
         item.valid = true;
         item.in = *decoded;
-        item.instrument =
-            item.in.operand_count != 0 && (!options_.instrument || options_.instrument(at));
+        const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
+                                      : options_.instrument      ? options_.instrument(at)
+                                                                 : Instrument::kCheck;
+        item.instrument = instrument != Instrument::kNone;
+        item.check = instrument == Instrument::kCheck;
+        item.atomic =
+            item.in.atomic || (item.check && options_.is_atomic && options_.is_atomic(at));
         const Branch branch = item.in.branch;
         if (branch == Branch::kConditional || branch == Branch::kJump)
           work.push_back(item.in.target);
@@ -323,12 +345,14 @@ class CodeCache::RegionBuilder {
   }
 
   void ToSlowStack() {
+    Mark();
     out_.StoreAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = true;
     Mark();
     out_.MoveImm(kRsp, StackTop());
   }
   void FromSlowStack() {
+    Mark();
     out_.LoadAbsolute(kRsp, Slot(offsetof(CacheThread, program_rsp)));
     state_.rsp_saved = false;
     Mark();
@@ -384,7 +408,7 @@ class CodeCache::RegionBuilder {
     });
   }
   void ForgetChecks(const Item& item) {
-    if (item.in.atomic || item.in.lock_prefix || item.in.branch != Branch::kNone) {
+    if (item.atomic || item.in.lock_prefix || item.in.branch != Branch::kNone) {
       checked_.clear();
       return;
     }
@@ -481,14 +505,8 @@ class CodeCache::RegionBuilder {
   void EmitSimpleCheck(const Item& item, const MemoryOperand& operand) {
     MemoryOperand seen = operand;
     if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
-    if (options_.filter && AlreadyChecked(seen)) return;
-    AccessSite site;
-    site.rip = item.rip;
-    site.size = operand.size;
-    site.read = operand.reads;
-    site.write = operand.writes;
-    site.atomic = item.in.atomic;
-    const AccessSite* const placed = cache_.NewSite(site);
+    if (options_.filter && !item.atomic && AlreadyChecked(seen)) return;
+    const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
     const std::uint8_t other = Scratch(item, 1);
     // A base register alone is the address.
     const bool plain = operand.base < 16 && operand.index == kNoRegister &&
@@ -500,12 +518,12 @@ class CodeCache::RegionBuilder {
       EmitAddress(item, operand, address, other);
     }
     const std::uint64_t argument = Slot(offsetof(CacheThread, access_address));
-    if (!options_.filter) {
+    if (!options_.filter || item.atomic) {
       out_.StoreAbsolute(address, argument);
       EmitSlowCall(placed, cache_.slow_stub_);
       return;
     }
-    if (!item.in.atomic) checked_.push_back({seen, operand.writes});
+    checked_.push_back({seen, operand.writes});
     Save(other);
     const bool live = FlagsLive(item);
     if (live) {
@@ -520,10 +538,12 @@ class CodeCache::RegionBuilder {
       out_.Move(other, address);
     }
     const bool in_rax = live && address == kRax;
-    out_.Bytes({static_cast<std::uint8_t>(other >= 8 ? 0x49 : 0x48), 0x83,
-                static_cast<std::uint8_t>(0xe0 | (other & 7)), 0xf8});  // and $-8, other
-    out_.AddAbsolute(other, Slot(offsetof(CacheThread, plane)) + (operand.writes ? 8u : 0u));
-    out_.WithBase(0x8b, other, other, 0, false);
+    if (other >= 8) out_.Bytes({0x41});
+    out_.Bytes({0x81, static_cast<std::uint8_t>(0xe0 | (other & 7))});  // and $mask, other32
+    out_.Imm32(CacheThread::FilterOffset(~std::uint64_t{0}));
+    out_.WithBase(0x8b, other, other,
+                  static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) + (operand.writes ? sizeof(CacheThread::filter[0]) : 0)),
+                  false);
     if (in_rax) {
       out_.SubtractAbsolute(other, Saved(kRax));
     } else {
@@ -545,6 +565,34 @@ class CodeCache::RegionBuilder {
       EmitSlowCall(placed, cache_.slow_stub_);
       out_.JumpTo(back);
     });
+  }
+
+  static AccessSite SiteOf(const Item& item, const MemoryOperand& operand) {
+    AccessSite site;
+    site.rip = item.rip;
+    site.size = operand.size;
+    site.read = operand.reads;
+    site.write = operand.writes;
+    site.atomic = item.atomic;
+    site.exchange = item.in.atomic && IsExchange(item.in);
+    return site;
+  }
+
+  // The atomic operation is done: who waits for it may have to hear of that, too.
+  void EmitAfterAtomic(const Item& item) {
+    if (!options_.after_atomic || !item.atomic || !item.check) return;
+    const auto operands = item.in.memory();
+    if (operands.size() != 1 || !IsSimple(operands[0]) || !operands[0].reads) return;
+    AccessSite site = SiteOf(item, operands[0]);
+    site.done = true;
+    // Its address is still in CacheThread::access_address, so nobody may come in between.
+    state_.unrecoverable = true;
+    ToSlowStack();
+    out_.Bytes({0x68});  // push $imm32
+    out_.Imm32(AddressOf(cache_.NewSite(site)));
+    out_.CallTo(cache_.slow_stub_);
+    state_.unrecoverable = false;
+    FromSlowStack();
   }
 
   void EmitFlagsBack() {
@@ -592,7 +640,7 @@ class CodeCache::RegionBuilder {
 
   // Checks of all operands. Scratch registers may be left saved.
   void EmitChecks(const Item& item) {
-    if (!item.instrument) return;
+    if (!item.check) return;
     const auto operands = item.in.memory();
     if (std::all_of(operands.begin(), operands.end(), IsSimple)) {
       for (const MemoryOperand& operand : operands) EmitSimpleCheck(item, operand);
@@ -601,7 +649,7 @@ class CodeCache::RegionBuilder {
     RestoreAll();
     AccessSite site;
     site.rip = item.rip;
-    site.atomic = item.in.atomic;
+    site.atomic = item.atomic;
     cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
     site.instruction = cache_.site_instructions_.back().get();
     const bool vector =
@@ -717,7 +765,9 @@ class CodeCache::RegionBuilder {
     EmitChecks(item);
     if (!NeedsRewrite(item)) {
       RestoreLow();
-      return EmitOriginal(item, gs && in.operand_count != 0);
+      EmitOriginal(item, gs && in.operand_count != 0);
+      state_.rip = item.next();
+      return EmitAfterAtomic(item);
     }
     // lea of a rip-relative address
     if (IsOneByte(in, 0x8d) && in.rex_w() && !in.address_size_prefix) {
@@ -731,6 +781,7 @@ class CodeCache::RegionBuilder {
     EmitWithBase(item, base, gs);
     state_.rip = item.next();
     Mark();
+    EmitAfterAtomic(item);
     RestoreLow();
   }
 
@@ -777,6 +828,7 @@ class CodeCache::RegionBuilder {
         out_.WithBase(0x8b, kRax, kRsp, 0, gs);
         std::uint16_t extra = 0;
         if (in.immediate_size == 2) std::memcpy(&extra, item.bytes + in.immediate_offset, 2);
+        EmitShadowPop();
         out_.Lea(kRsp, kRsp, 8 + extra);
         state_.rip_is_in_rax = true;
         Mark();
@@ -820,7 +872,41 @@ class CodeCache::RegionBuilder {
       out_.WithBase(0x89, scratch, kRsp, -8, gs);
       Restore(scratch);
     }
+    EmitShadowPush(item);
     out_.Lea(kRsp, kRsp, -8);
+  }
+
+  // The frame of a call whose return address lies at rsp - 8, before rsp moves.
+  void EmitShadowPush(const Item& item) {
+    if (!options_.shadow_stack) return;
+    const std::uint8_t frame = Scratch(item, 0), value = Scratch(item, 1);
+    Save(frame);
+    Save(value);
+    out_.LoadAbsolute(frame, Slot(offsetof(CacheThread, next_frame)));
+    out_.MoveImm(value, item.next());
+    out_.WithBase(0x89, value, frame, offsetof(ShadowFrame, return_address), false);
+    out_.Lea(value, kRsp, -8);
+    out_.Not(value);
+    out_.WithBase(0x89, value, frame, offsetof(ShadowFrame, inverse_slot), false);
+    out_.Lea16(frame, frame, sizeof(ShadowFrame));
+    out_.StoreAbsolute(frame, Slot(offsetof(CacheThread, next_frame)));
+    Restore(frame);
+    Restore(value);
+  }
+
+  // Before rsp moves, the return address being in rax, which is saved.
+  void EmitShadowPop() {
+    if (!options_.shadow_stack) return;
+    Save(kRcx);
+    Save(kRdx);
+    out_.LoadAbsolute(kRdx, Slot(offsetof(CacheThread, next_frame)));
+    out_.Lea16(kRdx, kRdx, -static_cast<int>(sizeof(ShadowFrame)));
+    out_.WithBase(0x8b, kRcx, kRdx, offsetof(ShadowFrame, inverse_slot), false);
+    out_.LeaSum(kRcx, kRcx, kRsp, 1);
+    out_.Bytes({0xe3, 2, 0xeb, 0});  // jrcxz over the jump to the end
+    const std::uint32_t skip = out_.offset();
+    out_.StoreAbsolute(kRdx, Slot(offsetof(CacheThread, next_frame)));
+    out_.SetByte(skip - 1, static_cast<std::uint8_t>(out_.offset() - skip));
   }
 
   void EmitConditional(const Item& item) {
@@ -1026,7 +1112,9 @@ CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
     memory_.code = AddressOf(MapLow(options_.code_size, PROT_READ | PROT_WRITE | PROT_EXEC));
     memory_.table = AddressOf(MapLow(CacheMemory::kTableSize, PROT_READ | PROT_WRITE));
     memory_.sites = AddressOf(MapLow(CacheMemory::kSitesSize, PROT_READ | PROT_WRITE));
-    thread_ = new (MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE)) CacheThread{};
+    thread_ = new (MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE, alignof(CacheThread)))
+        CacheThread;
+    thread_->next_frame = AddressOf(thread_->frames);
     thread_->registers.xsave = thread_->xsave;
     memory_.thread = AddressOf(thread_);
   }
@@ -1099,6 +1187,10 @@ void CodeCache::EmitStubs() {
   for (std::size_t i = std::size(kCalleeSaved); i-- > 0;) out.Pop(kCalleeSaved[i]);
   out.Bytes({0xc3});
 
+  leave_address_ = out.here();
+  if (options_.memory) out.Bytes({0xe6, options_.exit_port});
+  out.Bytes({0xc2, 8, 0});  // ret $8
+
   // Entry, a C function without arguments: jumps to CacheThread::jump.
   enter_stub_ = out.here();
   for (const std::uint8_t reg : kCalleeSaved) out.Push(reg);
@@ -1143,8 +1235,18 @@ void CodeCache::EmitStubs() {
     out.MoveImm(kRax, reinterpret_cast<std::uint64_t>(options_.handler));
     out.Bytes({0xff, 0xd0});  // call *%rax
     if (options_.save_vector_state) vector_state(5);
-    for (std::size_t i = std::size(kCallerSaved); i-- > 0;) out.Pop(kCallerSaved[i]);
-    out.Bytes({0x9d, 0xc2, 8, 0});  // popfq; ret $8
+    out.LoadAbsolute(kRcx, slot(offsetof(CacheThread, leave_requested)));
+    const auto back = [&] {
+      for (std::size_t i = std::size(kCallerSaved); i-- > 0;) out.Pop(kCallerSaved[i]);
+      out.Bytes({0x9d});  // popfq
+    };
+    out.Bytes({0xe3, 0});  // jrcxz to the usual end
+    const std::uint32_t skip = out.offset();
+    back();
+    out.JumpTo(leave_address_);
+    out.SetByte(skip - 1, static_cast<std::uint8_t>(out.offset() - skip));
+    back();
+    out.Bytes({0xc2, 8, 0});  // ret $8
     return start;
   };
   slow_stub_ = slow_path(false, false);
@@ -1323,6 +1425,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers,
       [](std::uint32_t value, const Mapping& mapping) { return value < mapping.offset; });
   if (after == region.mappings.begin()) return std::nullopt;
   const Mapping& mapping = *std::prev(after);
+  if (mapping.unrecoverable) return std::nullopt;
   RegisterFile result = registers;
   result.rip = mapping.rip;
   result.gpr[kRbp] = registers.gpr[mapping.rbp_in];

@@ -31,6 +31,8 @@ struct AccessSite {
   bool read = false;
   bool write = false;
   bool atomic = false;
+  bool done = false;  // the access has been carried out (TranslatorOptions::after_atomic)
+  bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   const Instruction* instruction = nullptr;
 };
 
@@ -38,6 +40,13 @@ struct AccessSite {
 // filter did not skip. `registers` are the program's for a site with `instruction`, else null.
 using AccessHandler = void (*)(const AccessSite* site, std::uint64_t address,
                                const RegisterFile* registers);
+
+// What becomes of an instruction that touches memory.
+enum class Instrument : std::uint8_t {
+  kNone,    // copied as it is
+  kMirror,  // reaches memory through the mirror, unchecked
+  kCheck,   // ... after its accesses were checked
+};
 
 enum class ExitKind : std::uint64_t {
   kNone,
@@ -56,18 +65,25 @@ struct CacheMemory {
   std::uint64_t code = 0;    // TranslatorOptions::code_size bytes
   std::uint64_t table = 0;   // kTableSize; 65,536 pairs {-program address, cache address}
   std::uint64_t sites = 0;   // kSitesSize
-  std::uint64_t thread = 0;  // sizeof(CacheThread)
+  std::uint64_t thread = 0;  // sizeof(CacheThread), at a multiple of its alignment
 };
 
 struct TranslatorOptions {
   // Copies up to `size` bytes of code at `address`; the number of bytes that could be read.
   std::function<std::size_t(std::uint64_t address, std::uint8_t* to, std::size_t size)> read_code;
-  // Whether the instruction at `rip` is to be checked; every one if empty.
-  std::function<bool(std::uint64_t rip)> instrument;
+  // What the instruction at `rip` needs; kCheck for every one if empty.
+  std::function<Instrument(std::uint64_t rip)> instrument;
+  // Whether the plain load or store at `rip` is an atomic operation; none if empty.
+  std::function<bool(std::uint64_t rip)> is_atomic;
+  // Atomic operations call the handler a second time when they are done, with a site whose `done`
+  // is set.
+  bool after_atomic = false;
   AccessHandler handler = nullptr;
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
-  bool filter = false;  // CacheThread::plane and signature are in use
+  bool filter = false;  // CacheThread::filter is in use; else every access goes to the handler
+  // Calls and returns keep CacheThread::frames.
+  bool shadow_stack = false;
   bool save_vector_state =
       false;  // the handler, or what runs between entries, uses vector registers
   std::uint32_t code_size = 16u << 20;  // bytes
@@ -140,6 +156,16 @@ class CodeCache {
   RunResult Run(RegisterFile& registers, std::uint64_t stop);
 
   const CacheStatistics& statistics() const { return statistics_; }
+  // Whether `address` is in the code, and whether it is in one of the stubs, where nothing can be
+  // recovered.
+  bool Contains(std::uint64_t address) const {
+    return address >= code_begin() && address < code_end();
+  }
+  // The `out` by which a thread leaves at the end of the slow path when
+  // CacheThread::leave_requested is set; on the stack then are the address in a region where it goes
+  // on and the site.
+  std::uint64_t leave_address() const { return leave_address_; }
+  std::uint64_t exit_address() const { return exit_stub_; }
   // Cache address range of the code, for tests and for telling where a signal hit.
   std::uint64_t code_begin() const { return memory_.code; }
   std::uint64_t code_end() const { return memory_.code + options_.code_size; }
@@ -170,6 +196,7 @@ class CodeCache {
     std::uint8_t rbp_in = kRbp;   // register that holds rbp
     bool rip_is_target = false;   // rip is in CacheThread::target
     bool rip_is_in_rax = false;
+    bool unrecoverable = false;
     bool rcx_is_cache_address = false;  // right after syscall
     // Of repe and repne cmps and scas: an element is done but rcx not yet counted; counted but not
     // yet decided.
@@ -201,6 +228,7 @@ class CodeCache {
   std::uint64_t sites_used_ = 0;
 
   std::uint64_t exit_stub_ = 0;  // leaves to whoever drives the cache; exit_kind is set
+  std::uint64_t leave_address_ = 0;
   std::uint64_t slow_stub_ = 0;
   std::uint64_t full_slow_stub_ = 0;    // with all general registers
   std::uint64_t vector_slow_stub_ = 0;  // and the vector state

@@ -85,10 +85,19 @@ void Emitter::WithBase(std::uint8_t opcode, std::uint8_t reg, std::uint8_t base,
   }
 }
 
-void Emitter::LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index) {
+void Emitter::LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index,
+                     std::int8_t displacement) {
   Bytes({Rex(reg, index, base), 0x8d, Modrm(1, reg, 4),
-         static_cast<std::uint8_t>((index & 7) << 3 | (base & 7)), 0});
+         static_cast<std::uint8_t>((index & 7) << 3 | (base & 7)),
+         static_cast<std::uint8_t>(displacement)});
 }
+
+void Emitter::Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacement) {
+  Bytes({0x66, static_cast<std::uint8_t>(Rex(reg, 0, base) & ~8), 0x8d, Modrm(1, reg, base),
+         static_cast<std::uint8_t>(displacement)});
+}
+
+void Emitter::Not(std::uint8_t reg) { Bytes({Rex(0, 0, reg), 0xf7, Modrm(3, 2, reg)}); }
 
 void Emitter::WithOperand(std::uint8_t opcode, std::uint8_t reg, const MemoryOperand& operand,
                           bool gs) {

@@ -53,7 +53,12 @@ class Emitter {
   void Lea(std::uint8_t reg, std::uint8_t base, std::int32_t displacement) {
     WithBase(0x8d, reg, base, displacement, false);
   }
-  void LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index);  // index other than rsp
+  // reg = base + index + displacement; index other than rsp
+  void LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index,
+              std::int8_t displacement = 0);
+  // The low 16 bits of reg = those of base + displacement; base other than rsp and r12.
+  void Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacement);
+  void Not(std::uint8_t reg);
   // A 64-bit instruction with one register and a ModRM operand, without the operand's own segment;
   // its base may be kNoRegister, not kRip.
   void WithOperand(std::uint8_t opcode, std::uint8_t reg, const MemoryOperand& operand, bool gs);

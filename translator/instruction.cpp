@@ -785,4 +785,13 @@ std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint
   return Decoder(bytes, rip).Run();
 }
 
+bool IsExchange(const Instruction& instruction) {
+  if (instruction.encoding != Encoding::kLegacy) return false;
+  const std::uint8_t opcode = instruction.opcode;
+  if (instruction.map == kMapOneByte) return opcode == 0x86 || opcode == 0x87;  // xchg
+  return instruction.map == kMap0F &&
+         (opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc7 ||  // cmpxchg
+          opcode == 0xab || opcode == 0xba);                     // bts
+}
+
 }  // namespace trapline

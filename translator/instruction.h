@@ -155,6 +155,9 @@ struct Instruction {
   bool modrm_is_memory() const { return has_modrm && modrm >> 6 != 3; }
 };
 
+// An instruction by which locks are taken (xchg, cmpxchg, bts), as opposed to those that count.
+bool IsExchange(const Instruction& instruction);
+
 // The instruction at the start of `bytes`, which is at address `rip` in 64-bit mode. Nothing when
 // the bytes are cut short, are no instruction, or are one that the table does not know.
 std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint64_t rip);

@@ -72,12 +72,12 @@ __attribute__((target("general-regs-only"))) void Fill(const AccessSite* site,
                                                        std::uint64_t address, const RegisterFile*) {
   ++g_slow;
   if (site->instruction != nullptr) return;
-  const CacheThread& thread = g_cache->thread();
+  CacheThread& thread = g_cache->thread();
   unsigned index = 7;
   for (unsigned i = 0; i < 7; ++i) {
     if (site->size == 1u << i) index = i;
   }
-  *reinterpret_cast<std::uint64_t*>((address & ~7ull) + thread.plane[site->write ? 1 : 0]) =
+  thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address) / 8] =
       thread.signature[index] + address;
 }
 
@@ -101,7 +101,7 @@ double Seconds(const std::function<void()>& run) {
 using Function = std::uint64_t (*)(std::uint64_t*, std::uint64_t);
 
 void Measure(const char* name, Function function, double accesses, std::uint64_t* memory,
-             std::uint64_t count, unsigned char* stack_top, std::uint64_t plane) {
+             std::uint64_t count, unsigned char* stack_top) {
   double cached[2] = {};
   std::uint64_t slow = 0;
   for (const bool checked : {false, true}) {
@@ -112,12 +112,10 @@ void Measure(const char* name, Function function, double accesses, std::uint64_t
     };
     options.handler = Fill;
     options.filter = true;
-    if (!checked) options.instrument = [](std::uint64_t) { return false; };
+    if (!checked) options.instrument = [](std::uint64_t) { return Instrument::kNone; };
     CodeCache cache(options);
     g_cache = &cache;
-    cache.thread().plane[0] = plane;
-    cache.thread().plane[1] = plane + (64u << 20);
-    for (unsigned i = 0; i < 8; ++i) cache.thread().signature[i] = 64 + 8 * i;
+    for (unsigned i = 0; i < 8; ++i) cache.thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
     const auto run = [&] {
       RegisterFile registers;
       registers.rflags = 0x202;
@@ -142,10 +140,9 @@ void Measure(const char* name, Function function, double accesses, std::uint64_t
 }
 
 int Main() {
-  // Program memory, with its filter planes at a fixed distance: 64 MiB each.
   constexpr std::uint64_t kSize = 64u << 20;
   auto* memory =
-      static_cast<unsigned char*>(mmap(nullptr, 3 * kSize, PROT_READ | PROT_WRITE,
+      static_cast<unsigned char*>(mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (memory == MAP_FAILED) return 1;
   const std::uint64_t count = 2048;
@@ -159,7 +156,7 @@ int Main() {
         for (int i = 0; i < 1000; ++i) sum += Sum(at, n);
         return sum;
       },
-      2048e3, numbers, count, stack_top, kSize);
+      2048e3, numbers, count, stack_top);
   Measure(
       "increment",
       [](std::uint64_t* at, std::uint64_t n) {
@@ -167,7 +164,7 @@ int Main() {
         for (int i = 0; i < 1000; ++i) sum += Increment(at, n);
         return sum;
       },
-      2048e3, numbers, count, stack_top, kSize);
+      2048e3, numbers, count, stack_top);
   Measure(
       "stencil",
       [](std::uint64_t* at, std::uint64_t n) {
@@ -175,14 +172,14 @@ int Main() {
         for (int i = 0; i < 1000; ++i) sum += Stencil(at, n);
         return sum;
       },
-      4 * 2046e3, numbers, count, stack_top, kSize);
+      4 * 2046e3, numbers, count, stack_top);
   Measure(
       "call, ret", [](std::uint64_t*, std::uint64_t n) { return Call(n * 1000); }, 2048e3, numbers,
-      count, stack_top, kSize);
+      count, stack_top);
   Measure(
       "call *, ret", [](std::uint64_t*, std::uint64_t n) { return CallIndirectly(n * 1000); },
-      2048e3, numbers, count, stack_top, kSize);
-  Measure("fibonacci", RunFibonacci, 28657 * 2, numbers, count, stack_top, kSize);
+      2048e3, numbers, count, stack_top);
+  Measure("fibonacci", RunFibonacci, 28657 * 2, numbers, count, stack_top);
   return 0;
 }
 
