@@ -57,6 +57,17 @@ trapline_agent_save_vector:         // rdi = XSAVE image, rdx:rax = mask
 // trapline_agent_event queues {sequence, kind, address, size, ip}. Everything before the store at `commit` can be done
 // again from the start without harm, arguments are left alone: a thread that is interrupted there starts over
 // (GuestThread), so that a signal handler may queue events of its own.
+
+// What the code cache's filter has seen need not hold any longer. Changes flags and `scratch`.
+    .macro END_OF_EPOCH scratch
+    mov $(1 << 50), \scratch
+    .set index, 0
+    .rept 8
+    add \scratch, TRAPLINE_CACHE_SIGNATURE + 8 * index
+    .set index, index + 1
+    .endr
+    .endm
+
     .balign 64
     .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full
 trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rcx = ip
@@ -71,6 +82,7 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     sub TRAPLINE_QUEUE_TAIL, %r8
     cmp $TRAPLINE_QUEUE_ENTRIES, %r8
     jae trapline_agent_event_full
+    END_OF_EPOCH %r9
     mov %rax, %r9
     and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9
     lea (%r9, %r9, 4), %r9
@@ -97,6 +109,122 @@ trapline_agent_access:
 trapline_agent_access_out:
     out %al, $TRAPLINE_PORT_ACCESS
 3:  ret
+
+// The code cache's slow path: an access is about to be made, or (a site that says so) has just been made.
+// C calling convention, the cache's own stack, general registers only. See docs/translator.md.
+    .balign 64
+    .globl trapline_agent_cache_access, trapline_agent_cache_full, trapline_agent_cache_many
+trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = registers or 0
+    cmpq $0, TRAPLINE_THREAD_TRACKING
+    je 9f
+    mov TRAPLINE_QUEUE_HEAD, %rax
+    mov %rax, %r8
+    sub TRAPLINE_QUEUE_TAIL, %r8
+    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 1), %r8
+    jae trapline_agent_cache_full
+
+    // The innermost frame: those below the stack pointer are left over from a longjmp or the like.
+    mov TRAPLINE_CACHE_PROGRAM_RSP, %r9
+    mov TRAPLINE_CACHE_NEXT_FRAME, %r10
+    mov $(1 << TRAPLINE_FRAME_BITS), %ecx
+1:  mov %r10, %r8
+    lea -16(%r10), %r10w
+    mov (%r10), %r11
+    not %r11
+    cmp %r9, %r11
+    jae 2f
+    dec %ecx
+    jnz 1b
+    movq $0, (%r10)                 // they all are: no frame is known
+2:  mov %r8, TRAPLINE_CACHE_NEXT_FRAME
+
+    // Frames that the monitor does not know yet, outermost first.
+    mov %r10, %r11
+    xor %ecx, %ecx
+    mov $-1, %r9
+3:  cmpq $0, (%r11)
+    je 5f
+    cmpq $0, 8(%r11)
+    js 4f
+    cmp $TRAPLINE_MOST_FRAMES_AT_ONCE, %ecx
+    je 5f
+    inc %ecx
+    lea -16(%r11), %r11w
+    jmp 3b
+4:  movzwl %r11w, %r9d
+    shr $4, %r9d
+5:  test %ecx, %ecx
+    jz 6f
+    lea 16(%r11), %r11w
+    mov %eax, %r8d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
+    lea (%r8, %r8, 4), %r8
+    push %rdx
+    mov TRAPLINE_SHARED_PAGE, %rdx
+    mov %rdx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    movq $TRAPLINE_QUEUED_FRAME, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov 8(%r11), %rdx
+    mov %rdx, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov %r9, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    movzwl %r11w, %r9d
+    shr $4, %r9d
+    mov %r9, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    btsq $63, 8(%r11)
+    pop %rdx
+    inc %rax
+    dec %ecx
+    jmp 5b
+
+6:  mov $-1, %r9
+    cmpq $0, (%r10)
+    je 7f
+    movzwl %r10w, %r9d
+    shr $4, %r9d
+7:  mov %rax, TRAPLINE_QUEUE_HEAD
+    test %rdx, %rdx
+    jnz trapline_agent_cache_many
+    mov TRAPLINE_SHARED_PAGE, %rcx
+    cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
+    je 8f
+    END_OF_EPOCH %r8
+    mov $1, %ecx
+    lock xadd %rcx, TRAPLINE_SHARED_PAGE
+8:  mov %eax, %r8d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
+    lea (%r8, %r8, 4), %r8
+    mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    movq $TRAPLINE_QUEUED_ACCESS, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov %rsi, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov %r9, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    mov %rdi, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    inc %rax
+    mov %rax, TRAPLINE_QUEUE_HEAD
+
+    // The filter: not again in this epoch. (Sites of atomic operations do not look at it.)
+    mov TRAPLINE_SITE_SIZE(%rdi), %eax
+    lea -1(%rax), %edx
+    mov $7, %ecx
+    test %eax, %edx
+    jnz 1f
+    bsf %eax, %edx
+    cmp %ecx, %edx
+    cmovb %edx, %ecx
+1:  mov TRAPLINE_CACHE_SIGNATURE(, %rcx, 8), %rax
+    add %rsi, %rax
+    mov %esi, %ecx
+    and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %ecx
+    cmpb $0, TRAPLINE_SITE_WRITE(%rdi)
+    jne 2f
+    mov %rax, TRAPLINE_CACHE_FILTER(%rcx)
+    ret
+2:  mov %rax, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%rcx)
+9:  ret
+trapline_agent_cache_full:
+    out %al, $TRAPLINE_PORT_QUEUE_FULL
+    jmp trapline_agent_cache_access
+trapline_agent_cache_many:          // r9 = number of the innermost frame or -1
+    out %al, $TRAPLINE_PORT_CACHE_CALL
+    ret
 
     .balign 16
 trapline_agent_thread:

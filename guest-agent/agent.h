@@ -15,7 +15,8 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[],
     trapline_agent_probe_skip[], trapline_agent_event[], trapline_agent_event_commit[],
     trapline_agent_event_full[], trapline_agent_access[], trapline_agent_access_out[],
-    trapline_agent_interface_table[];
+    trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
+    trapline_agent_cache_many[];
 }
 
 namespace trapline::agent {

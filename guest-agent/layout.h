@@ -24,9 +24,35 @@
 // Events of the thread that the monitor has not seen yet: a ring of TRAPLINE_QUEUE_ENTRIES (a power
 // of two) entries.
 #define TRAPLINE_EVENT_QUEUE (TRAPLINE_THREAD_PAGE + 0x8000)
-#define TRAPLINE_QUEUE_ENTRIES 512
+#define TRAPLINE_QUEUE_ENTRIES 4096
 #define TRAPLINE_QUEUE_ENTRY_SIZE 40
-#define TRAPLINE_THREAD_PAGES 13
+// The code cache's part (translator/cache_thread.h); the monitor checks the offsets.
+#define TRAPLINE_CACHE_THREAD (TRAPLINE_THREAD_PAGE + 0x30000)
+#define TRAPLINE_CACHE_FILTER (TRAPLINE_CACHE_THREAD + 0x10000)  // reads; writes follow
+#define TRAPLINE_CACHE_FILTER_PLANE 0x40000                      // bytes of each
+#define TRAPLINE_CACHE_PROGRAM_RSP (TRAPLINE_CACHE_THREAD + 0x90080)
+#define TRAPLINE_CACHE_SIGNATURE (TRAPLINE_CACHE_THREAD + 0x900c0)
+#define TRAPLINE_CACHE_NEXT_FRAME (TRAPLINE_CACHE_THREAD + 0x90100)
+#define TRAPLINE_FRAME_BITS 12  // log2 of the number of frames, of 16 bytes each
+#define TRAPLINE_THREAD_PAGES 0xd0
+// Of an access site (translator/code_cache.h).
+#define TRAPLINE_SITE_SIZE 8
+#define TRAPLINE_SITE_WRITE 13
+#define TRAPLINE_SITE_ATOMIC 14
+// What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
+// address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is the
+// number of the innermost frame or -1, `ip` the site.
+#define TRAPLINE_QUEUED_FRAME 64
+#define TRAPLINE_QUEUED_ACCESS 65
+#define TRAPLINE_MOST_FRAMES_AT_ONCE 64
+
+// The code cache: the monitor and all threads have it at the same addresses.
+#define TRAPLINE_CACHE_BASE 0x70000000
+#define TRAPLINE_CACHE_CODE TRAPLINE_CACHE_BASE
+#define TRAPLINE_CACHE_CODE_SIZE 0x2000000
+#define TRAPLINE_CACHE_TABLE 0x72000000
+#define TRAPLINE_CACHE_SITES 0x72200000
+#define TRAPLINE_CACHE_END 0x72a00000
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
@@ -61,6 +87,8 @@
 #define TRAPLINE_PORT_PROBE 0x83
 #define TRAPLINE_PORT_QUEUE_FULL 0x84
 #define TRAPLINE_PORT_ACCESS 0x85
+#define TRAPLINE_PORT_CACHE 0x86       // the code cache is left
+#define TRAPLINE_PORT_CACHE_CALL 0x87  // its slow path needs the monitor
 #define TRAPLINE_PORT_COUNT 8
 
 #define TRAPLINE_SLOT_SIZE 16

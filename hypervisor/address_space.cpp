@@ -79,6 +79,20 @@ bool AddressSpace::IsFree(std::uint64_t start, std::uint64_t end) {
   return true;
 }
 
+namespace {
+
+// Whether the host has the page: what is wrong if it has not.
+std::optional<FaultVerdict> Probe(std::uint64_t page, bool write) {
+  if (madvise(Pointer(page), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+    return std::nullopt;
+  if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
+  if (errno == EFAULT) return FaultVerdict::kBusError;
+  if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
+  return std::nullopt;
+}
+
+}  // namespace
+
 // --- region bookkeeping
 
 AddressSpace::RegionMap::iterator AddressSpace::FindRegion(std::uint64_t address) {
@@ -175,9 +189,11 @@ void AddressSpace::Split(std::uint64_t address) {
 }
 
 void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
+  if (states_) NoteChangedCode(start, end);
   Split(start);
   Split(end);
   regions_.erase(regions_.lower_bound(start), regions_.lower_bound(end));
+  if (watches_aliases_) FindAliases();
 }
 
 void AddressSpace::Insert(std::uint64_t start, const Region& region) {
@@ -203,6 +219,7 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
     it->second.end = after->second.end;
     regions_.erase(after);
   }
+  if (watches_aliases_) FindAliases();
 }
 
 void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& region) {
@@ -217,8 +234,29 @@ void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& r
 void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
   machine_.ForEachCarrier([&](Carrier& carrier) {
     if (count_page_use_) HarvestAccess(carrier, start, end);
-    carrier.ForEachView([&](View, PageTable& table) { table.Clear({start}, end - start); });
+    carrier.ForEachView([&](View view, PageTable& table) {
+      table.Clear({start}, end - start);
+      if (view == View::kClosed) carrier.ClearMirror(start, end);
+    });
   });
+}
+
+// Before the entries of regions change.
+void AddressSpace::NoteChangedCode(std::uint64_t start, std::uint64_t end) {
+  auto it = regions_.upper_bound(start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < end; ++it) {
+    if (it->second.end > start && (it->second.protection & PROT_EXEC) != 0)
+      changed_code_.push_back({std::max(start, it->first), std::min(end, it->second.end)});
+    code_changed_ = !changed_code_.empty();
+  }
+}
+
+std::vector<Range> AddressSpace::TakeChangedCode() {
+  if (!code_changed_) return {};
+  const std::lock_guard lock(mutex_);
+  code_changed_ = false;
+  return std::exchange(changed_code_, {});
 }
 
 void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
@@ -242,9 +280,10 @@ PageUse AddressSpace::CountPageUse() {
   return use;
 }
 
-// Maps what the program has in [block, block_end), which lies in one 2 MiB block.
+// Maps what the program has in [block, block_end), which lies in one 2 MiB block, at its own address
+// plus `offset`.
 void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
-                            std::uint64_t block_end) {
+                            std::uint64_t block_end, std::uint64_t offset) {
   PageTable& table = carrier.view(view);
   auto it = regions_.upper_bound(block);
   if (it != regions_.begin()) --it;
@@ -253,7 +292,7 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
     if (region.end <= block || region.protection == PROT_NONE) continue;
     const std::uint64_t start = std::max(block, it->first);
     const std::uint64_t end = std::min(block_end, region.end);
-    if (view == View::kClosed && region.Trackable()) {
+    if (view == View::kClosed && offset == 0 && region.Trackable()) {
       states_->ForEach(start, end, [&](const PageRun& run) {
         if (PageStates::Visible(run, carrier.thread_page().logical_thread)) MapRun(carrier, run);
       });
@@ -262,16 +301,16 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
     std::uint64_t flags = PageEntry::kUser;
     if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
     if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
-    if ((region.protection & PROT_EXEC) == 0 ||
+    if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
         (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
       flags |= PageEntry::kNoExecute;
     }
     const GuestPhysical physical = machine_.memory().PhysicalOf({start}, it->first, region.end);
     if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-        table.MapLarge({start}, physical, flags)) {
+        table.MapLarge({start + offset}, physical, flags)) {
       continue;
     }
-    table.Map({start}, physical, end - start, flags);
+    table.Map({start + offset}, physical, end - start, flags);
   }
 }
 
@@ -357,20 +396,47 @@ void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
   }
 }
 
-std::uint64_t AddressSpace::Canonical(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
-  const auto region = FindRegion(address);
-  if (region == regions_.end() || region->second.object == 0) return address;
-  const auto mapped = objects_.find(region->second.object);
-  if (mapped == objects_.end() || mapped->second < 2) return address;
-  const std::uint64_t offset = region->second.offset + (address - region->first);
-  for (const auto& [start, other] : regions_) {
-    if (other.object == region->second.object && offset >= other.offset &&
-        offset - other.offset < other.end - start) {
-      return start + (offset - other.offset);
+std::uint64_t AddressSpace::Canonical(std::uint64_t address) const {
+  if (!has_aliases_.load(std::memory_order_acquire)) return address;
+  const std::lock_guard lock(aliases_mutex_);
+  const auto after = aliases_.upper_bound(address);
+  if (after == aliases_.begin()) return address;
+  const auto& [start, alias] = *std::prev(after);
+  return address < alias.end ? alias.canonical + (address - start) : address;
+}
+
+// An object's pages are known by the lowest address at which they are mapped.
+void AddressSpace::FindAliases() {
+  struct Mapped {
+    std::uint64_t offset, end, start;
+  };
+  std::map<std::uint64_t, std::vector<Mapped>> views;  // by object
+  for (const auto& [start, region] : regions_) {
+    if (region.object != 0)
+      views[region.object].push_back({region.offset, region.offset + (region.end - start), start});
+  }
+  const std::lock_guard lock(aliases_mutex_);
+  aliases_.clear();
+  for (const auto& [object, of_object] : views) {
+    for (std::size_t i = 1; i < of_object.size(); ++i) {
+      const Mapped& view = of_object[i];
+      for (std::uint64_t at = view.offset; at < view.end;) {
+        // The first view that has the page at `at`, and how far it goes.
+        std::uint64_t next = view.end;
+        for (std::size_t j = 0; j < i; ++j) {
+          const Mapped& other = of_object[j];
+          if (other.offset > at) next = std::min(next, other.offset);
+          if (other.offset > at || other.end <= at) continue;
+          next = std::min(next, other.end);
+          aliases_[view.start + (at - view.offset)] = {view.start + (next - view.offset),
+                                                       other.start + (at - other.offset)};
+          break;
+        }
+        at = next;
+      }
     }
   }
-  return address;
+  has_aliases_.store(!aliases_.empty(), std::memory_order_release);
 }
 
 bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
@@ -485,11 +551,7 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   if (carrier.distrusted_faults > 0) {
     --carrier.distrusted_faults;
     const std::uint64_t page = AlignDown(address.value, kPageSize);
-    if (madvise(Pointer(page), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0) {
-      if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
-      if (errno == EFAULT) return FaultVerdict::kBusError;
-      if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
-    }
+    if (const auto failure = Probe(page, write)) return *failure;
     if (view == View::kClosed && it->second.Trackable())
       return TouchTracked(carrier, address.value, it);
     Populate(carrier, view, page, page + kPageSize);
@@ -502,16 +564,45 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   return FaultVerdict::kMapped;
 }
 
+FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
+  const std::lock_guard lock(mutex_);
+  auto it = FindRegion(address.value);
+  if (it == regions_.end()) {
+    if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;
+    it = FindRegion(address.value);
+  }
+  const int protection = it->second.protection;
+  if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0))
+    return FaultVerdict::kNotPermitted;
+  if (carrier.distrusted_faults > 0) {
+    --carrier.distrusted_faults;
+    const std::uint64_t page = AlignDown(address.value, kPageSize);
+    if (const auto failure = Probe(page, write)) return *failure;
+    Populate(carrier, View::kClosed, page, page + kPageSize, kMirrorOffset);
+    return FaultVerdict::kMapped;
+  }
+  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
+           kMirrorOffset);
+  return FaultVerdict::kMapped;
+}
+
 void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physical) {
   const std::lock_guard lock(mutex_);
   std::optional<GuestVirtual> address;
   if (physical) address = machine_.memory().VirtualOf(*physical);
-  carrier.ForEachView([&](View, PageTable& table) {
+  carrier.ForEachView([&](View view, PageTable& table) {
+    const auto clear = [&](std::uint64_t start, std::uint64_t end) {
+      table.Clear({start}, end - start);
+      if (view == View::kClosed) carrier.ClearMirror(start, end);
+    };
     if (address) {
-      table.Clear({AlignDown(address->value, kPageSize)}, kPageSize);
+      const std::uint64_t page = AlignDown(address->value, kPageSize);
+      clear(page, page + kPageSize);
     } else {
-      table.Clear({0}, TRAPLINE_AGENT_BASE);
-      table.Clear({TRAPLINE_AGENT_END}, kUserAddressEnd - TRAPLINE_AGENT_END);
+      clear(0, TRAPLINE_CACHE_BASE);
+      clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
+      clear(TRAPLINE_AGENT_END, kUserAddressEnd);
     }
   });
   // Without the address, the page that failed is among the next few the interrupted instruction
@@ -685,7 +776,7 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     if (region.shared && fstat(fd, &file) == 0) {
       region.object = (file.st_dev << 40 ^ file.st_ino) + 1;
       region.offset = offset;
-      ++objects_[region.object];
+      watches_aliases_ |= ++objects_[region.object] > 1;
     }
   }
   if ((flags & MAP_GROWSDOWN) != 0) {
@@ -895,7 +986,7 @@ long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
   region.shared = true;
   if (states_) {
     region.object = ~static_cast<std::uint64_t>(id);
-    ++objects_[region.object];
+    watches_aliases_ |= ++objects_[region.object] > 1;
   }
   Insert(start, region);
   shm_segments_[start] = size;

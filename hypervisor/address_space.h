@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -135,10 +136,15 @@ class AddressSpace {
   // A fault in `view`, the one the carrier runs in; `rip` tells tracked code from untracked.
   FaultVerdict Resolve(Carrier& carrier, View view, GuestVirtual address, bool write, bool fetch,
                        std::uint64_t rip);
+  // A fault at the mirror of `address`, in kClosed.
+  FaultVerdict ResolveMirror(Carrier& carrier, GuestVirtual address, bool write);
   // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so
   // that the access faults again with its address, and has that fault looked at closely.
   // `physical`: where, if known.
   void Distrust(Carrier& carrier, std::optional<GuestPhysical> physical);
+
+  // Ranges of code that are no longer what they were, since the last call.
+  std::vector<Range> TakeChangedCode();
 
   // --- tracking
   // Before the program is loaded.
@@ -150,8 +156,9 @@ class AddressSpace {
   // The parts of [address, address + size) that lie on shared pages, after the carrier's thread has
   // touched all of it: what must be checked.
   std::vector<Range> SharedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size);
-  // The one address by which memory that is mapped at several places is known.
-  std::uint64_t Canonical(std::uint64_t address);
+  // The one address by which memory that is mapped at several places is known. Takes no lock that
+  // anything else is asked for under.
+  std::uint64_t Canonical(std::uint64_t address) const;
   // The accesses of the code in these whole pages do not count.
   void SetUntrackedCode(std::uint64_t start, std::uint64_t end);
   // Whether the code at `address` is tracked.
@@ -190,7 +197,10 @@ class AddressSpace {
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   RegionMap::iterator FindRegion(std::uint64_t address);
   bool TryGrow(std::uint64_t address);
-  void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end);
+  void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
+                std::uint64_t offset = 0);
+  void FindAliases();
+  void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   void MapRun(Carrier& carrier, const PageRun& run);
   FaultVerdict TouchTracked(Carrier& carrier, std::uint64_t address, RegionMap::iterator region);
   void Revoke(Carrier& carrier, const PageRun& run);
@@ -209,6 +219,16 @@ class AddressSpace {
   TrackingRules rules_;
   std::optional<PageStates> states_;                     // nothing: no tracking
   std::unordered_map<std::uint64_t, unsigned> objects_;  // object -> how often it was mapped
+  // Pages of objects that are mapped at several places -> the place they are known by.
+  struct Alias {
+    std::uint64_t end, canonical;
+  };
+  bool watches_aliases_ = false;  // an object was mapped twice
+  std::atomic<bool> has_aliases_{false};
+  mutable std::mutex aliases_mutex_;
+  std::map<std::uint64_t, Alias> aliases_;
+  std::atomic<bool> code_changed_{false};
+  std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

@@ -63,12 +63,30 @@ void GuestThread::StartDetached(const kvm_regs& context) {
 
 void GuestThread::SetFsBase(std::uint64_t base) {
   carrier_->vcpu().special_registers().fs.base = base;
+  if (code_cache() != nullptr) GuestCodeCache::ThreadOf(*carrier_).fs_base = base;
   MarkSegmentsDirty();
 }
 
+// With a code cache the GS base is the way to the mirror while tracked code runs.
 void GuestThread::SetGsBase(std::uint64_t base) {
+  if (code_cache() != nullptr) GuestCodeCache::ThreadOf(*carrier_).gs_base = base;
+  if (code_cache() != nullptr && view_ == View::kClosed) {
+    gs_base_ = base;
+    return;
+  }
   carrier_->vcpu().special_registers().gs.base = base;
   MarkSegmentsDirty();
+}
+
+std::uint64_t GuestThread::gs_base() {
+  return code_cache() != nullptr && view_ == View::kClosed
+             ? gs_base_
+             : carrier_->vcpu().special_registers().gs.base;
+}
+
+GuestCodeCache* GuestThread::code_cache() {
+  Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
+  return tracking != nullptr ? tracking->code_cache() : nullptr;
 }
 
 void GuestThread::MarkSegmentsDirty() {
@@ -111,9 +129,14 @@ int GuestThread::Run() {
     // A signal waits until the instruction that is let through is through.
     if (step_) {
       carrier_->vcpu().run().immediate_exit = 0;
+    } else if ((signal_pending_ || (view_ != View::kWhole && tracking->alone())) &&
+               !AtProgramBoundary()) {
+      if (signal_pending_) RequestLeave();
     } else {
+      if (leaving_) FinishLeave();
       if (signal_pending_) DeliverPendingSignals();
       if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
+        if (code_cache() != nullptr && code_cache()->Contains(InterruptedAt())) Detach();
         EnterView(View::kWhole);
         runtime_calls_.Clear();
       }
@@ -190,8 +213,69 @@ void GuestThread::SaveVectorState() {
   }
 }
 
+namespace {
+
+RegisterFile ToFile(const kvm_regs& registers) {
+  RegisterFile file;
+  const std::uint64_t general[16] = {registers.rax, registers.rcx, registers.rdx, registers.rbx,
+                                     registers.rsp, registers.rbp, registers.rsi, registers.rdi,
+                                     registers.r8,  registers.r9,  registers.r10, registers.r11,
+                                     registers.r12, registers.r13, registers.r14, registers.r15};
+  std::copy(std::begin(general), std::end(general), std::begin(file.gpr));
+  file.rip = registers.rip;
+  file.rflags = registers.rflags;
+  return file;
+}
+
+kvm_regs FromFile(const RegisterFile& file) {
+  const std::uint64_t* const g = file.gpr;
+  kvm_regs registers{};
+  registers.rax = g[0];
+  registers.rcx = g[1];
+  registers.rdx = g[2];
+  registers.rbx = g[3];
+  registers.rsp = g[4];
+  registers.rbp = g[5];
+  registers.rsi = g[6];
+  registers.rdi = g[7];
+  registers.r8 = g[8];
+  registers.r9 = g[9];
+  registers.r10 = g[10];
+  registers.r11 = g[11];
+  registers.r12 = g[12];
+  registers.r13 = g[13];
+  registers.r14 = g[14];
+  registers.r15 = g[15];
+  registers.rip = file.rip;
+  registers.rflags = file.rflags;
+  return registers;
+}
+
+}  // namespace
+
 // The registers the program has at its present instruction boundary, from the vCPU's.
 kvm_regs GuestThread::ProgramRegisters() {
+  kvm_regs registers = RegistersAtExit();
+  if (GuestCodeCache* const cache = code_cache(); cache != nullptr && !detached_) {
+    if (cache->Contains(registers.rip)) {
+      const auto program = cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_));
+      if (!program) Abort("the thread is in the middle of the code cache's own work");
+      registers = FromFile(*program);
+    }
+    // The agent's entry runs from the cache, too: see below.
+    if (registers.rip > agent::GuestAddressOf(trapline_agent_event) &&
+        registers.rip <= agent::GuestAddressOf(trapline_agent_event_commit))
+      registers.rip = agent::GuestAddressOf(trapline_agent_event);
+  }
+  if (place_ == Place::kSystemCall && restart_system_call_) {
+    registers.rip -= kSyscallLength;
+    registers.rax = static_cast<std::uint64_t>(system_call_number_);
+  }
+  return registers;
+}
+
+// The vCPU's registers, those of the interrupted code where an entry of the agent has them.
+kvm_regs GuestThread::RegistersAtExit() {
   kvm_regs registers = carrier_->vcpu().registers();
   const auto from_frame = [&](const agent::InterruptFrame& frame) {
     registers.rip = frame.rip;
@@ -203,10 +287,6 @@ kvm_regs GuestThread::ProgramRegisters() {
   } else if (place_ == Place::kSystemCall) {
     registers.rip = registers.rcx;
     registers.rflags = registers.r11;
-    if (restart_system_call_) {
-      registers.rip -= kSyscallLength;
-      registers.rax = static_cast<std::uint64_t>(system_call_number_);
-    }
   } else if (InAgent(registers.rip)) {
     if (const auto slot = SlotOf(registers.rip)) {
       from_frame(carrier_->InterruptFrameOf(*slot == kVectorPageFault));
@@ -263,6 +343,35 @@ void GuestThread::HandleExit() {
         place_ = Place::kException;
         exception_vector_ = *slot;
         HandleException(*slot);
+        return;
+      }
+    }
+    if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
+      const auto at = [&](std::uint64_t out) { return rip == out || rip == out + agent::kOutLength; };
+      if (run.io.port == TRAPLINE_PORT_CACHE && at(cache->exit_address())) {
+        place_ = Place::kProgram;
+        HandleCacheExit();
+        return;
+      }
+      if (run.io.port == TRAPLINE_PORT_CACHE && at(cache->leave_address())) {
+        // Back in the region it called from.
+        place_ = Place::kProgram;
+        kvm_regs& registers = vcpu.registers();
+        std::uint64_t back = 0;
+        std::memcpy(&back, carrier_->ThreadRegion(registers.rsp), sizeof back);
+        registers.rip = back;
+        registers.rsp += 16;
+        vcpu.MarkRegistersDirty();
+        return;
+      }
+      if (run.io.port == TRAPLINE_PORT_CACHE_CALL && IsAt(rip, trapline_agent_cache_many)) {
+        place_ = Place::kProgram;
+        HandleCacheCall();
+        return;
+      }
+      if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_cache_full)) {
+        place_ = Place::kProgram;
+        process_->tracking()->Drain();
         return;
       }
     }
@@ -387,6 +496,10 @@ void GuestThread::HandleSystemCall() {
       {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
   ReportBeforeSystemCall(*this, call);
   const SystemCallResult result = DispatchSystemCall(*this, call);
+  if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
+    if (const auto changed = process_->address_space().TakeChangedCode(); !changed.empty())
+      cache->Invalidate(changed);
+  }
   if (result.context_replaced) return;  // rt_sigreturn: context_ is what continues
   if (result.value == kRestart) {
     restart_system_call_ = true;
@@ -492,6 +605,7 @@ void GuestThread::HandleException(unsigned vector) {
     }
     CancelStep();
   }
+  if (leaving_ && vector == kVectorDebug) return;  // Run looks whether it is far enough
   if (vector == kVectorDebug && InAgent(frame.rip)) {
     // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside
     // the entry. The system call's exit puts the flag back (HandleSystemCall).
@@ -570,19 +684,24 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   }
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   FaultVerdict verdict = FaultVerdict::kNotMapped;
+  std::uint64_t fault_address = address;
   try {
-    verdict = process_->address_space().Resolve(
+    if (HandleCacheFault(fault_address, rip, error_code, verdict)) return;
+    if (fault_address == address && (code_cache() == nullptr || !code_cache()->Contains(rip)))
+      verdict = process_->address_space().Resolve(
         *carrier_, view_, {address}, (error_code & kWrite) != 0, (error_code & kFetch) != 0, rip);
     switch (verdict) {
       case FaultVerdict::kMapped:
         return;
       case FaultVerdict::kUntrackedCode:
       case FaultVerdict::kTrackedCode:
+        if (EnterCache()) return;
         process_->tracking()->CountViewChange();
         NoteViewChange(verdict == FaultVerdict::kTrackedCode);
         EnterView(verdict == FaultVerdict::kTrackedCode ? View::kClosed : View::kOpen);
         return;
       case FaultVerdict::kShared:
+        if (EnterCache()) return;
         StartStep(false, address, (error_code & kWrite) != 0);
         return;
       default:
@@ -591,18 +710,26 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   } catch (const std::exception& error) {
     Abort(error.what());
   }
+  if (getenv("DBG")) {
+    const RegisterFile r = Registers();
+    fprintf(stderr, "DBG fault addr %lx (cr2 %lx) rip %lx program rip %lx err %lx verdict %d view %d fs %lx\n", fault_address, address, rip, r.rip, error_code, (int)verdict, (int)view_, fs_base());
+    for (int i = 0; i < 16; ++i) fprintf(stderr, " r%d=%lx", i, r.gpr[i]);
+    fprintf(stderr, "\n entry %lx\n", carrier_->view(View::kClosed).Lookup({address}));
+    unsigned char code[48];
+    if (code_cache() && code_cache()->Contains(rip)) { memcpy(code, (void*)(rip-16), 48); for (auto c : code) fprintf(stderr, "%02x", c); fprintf(stderr, "\n"); }
+  }
   if (step_) CancelStep();
   Detach();
   SignalDelivery delivery;
   delivery.trap_number = kVectorPageFault;
   // Natively the program is told that it was user mode, and not what lies at a kernel address.
   delivery.error_code = (error_code | 4) & 0x17;
-  if (address >= kUserAddressEnd) {
+  if (fault_address >= kUserAddressEnd) {
     delivery.error_code |= 1;
   } else if (verdict == FaultVerdict::kNotMapped) {
     delivery.error_code &= ~1ull;
   }
-  delivery.fault_address = address;
+  delivery.fault_address = fault_address;
   switch (verdict) {
     case FaultVerdict::kNotPermitted:
       delivery.signal = SIGSEGV;
@@ -621,14 +748,158 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
       delivery.info.si_code = SEGV_MAPERR;
   }
   delivery.info.si_signo = delivery.signal;
-  delivery.info.si_addr = reinterpret_cast<void*>(address);
+  delivery.info.si_addr = reinterpret_cast<void*>(fault_address);
   ForceSignal(delivery);
+}
+
+// --- the code cache
+
+// Where the guest was when it exited: in the program, in the agent or in the code cache.
+std::uint64_t GuestThread::InterruptedAt() {
+  return detached_ ? context_.rip : RegistersAtExit().rip;
+}
+
+// Whether the program's registers can be told at the present exit.
+bool GuestThread::AtProgramBoundary() {
+  GuestCodeCache* const cache = code_cache();
+  if (detached_ || cache == nullptr) return true;
+  const kvm_regs registers = RegistersAtExit();
+  if (cache->Contains(registers.rip))
+    return cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_)).has_value();
+  // The slow path is the cache's own, too.
+  return registers.rip < agent::GuestAddressOf(trapline_agent_cache_access) ||
+         registers.rip > agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength;
+}
+
+// Lets the thread run on, step by step or to the end of the slow path, until the program's
+// registers can be told.
+void GuestThread::RequestLeave() {
+  carrier_->vcpu().run().immediate_exit = 0;
+  if (leaving_) return;
+  leaving_ = true;
+  GuestCodeCache::ThreadOf(*carrier_).leave_requested = 1;
+  if (place_ == Place::kException) {
+    SetTrapFlag(true);
+  } else {
+    carrier_->vcpu().registers().rflags |= kFlagTrap;
+    carrier_->vcpu().MarkRegistersDirty();
+  }
+}
+
+void GuestThread::FinishLeave() {
+  leaving_ = false;
+  GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
+  if (place_ == Place::kException) {
+    SetTrapFlag(false);
+  } else {
+    carrier_->vcpu().registers().rflags &= ~kFlagTrap;
+    if (place_ == Place::kSystemCall) carrier_->vcpu().registers().r11 &= ~kFlagTrap;
+    carrier_->vcpu().MarkRegistersDirty();
+  }
+}
+
+// The program, out of the guest because of an exception, goes on in the code cache. False: the
+// instruction it is at cannot be run there.
+bool GuestThread::EnterCache() {
+  GuestCodeCache* const cache = code_cache();
+  if (cache == nullptr || detached_ || place_ != Place::kException || step_) return false;
+  const RegisterFile registers = Registers();
+  if ((registers.rflags & kFlagTrap) != 0) return false;
+  const std::uint64_t address = cache->Translate(registers.rip);
+  if (address == 0) return false;
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  thread.fs_base = fs_base();
+  thread.gs_base = gs_base();
+  process_->tracking()->SetFrames(*carrier_, registers);
+  EnterView(View::kClosed);
+  carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
+  return true;
+}
+
+void GuestThread::HandleCacheExit() {
+  GuestCodeCache& cache = *code_cache();
+  Vcpu& vcpu = carrier_->vcpu();
+  const CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  std::uint64_t target = 0, address = 0;
+  switch (static_cast<ExitKind>(thread.exit_kind)) {
+    case ExitKind::kLink:
+      target = cache.LinkTarget(thread.exit_argument);
+      address = cache.FollowLink(thread.exit_argument);
+      break;
+    case ExitKind::kLookup:
+      target = thread.target;
+      address = cache.FollowLookup(target);
+      break;
+    default:
+      target = thread.exit_argument;
+      if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
+        process_->tracking()->Drain();
+        address = cache.Translate(agent::GuestAddressOf(trapline_agent_event));
+      } else if (target == agent::GuestAddressOf(trapline_agent_access_out)) {
+        vcpu.registers().rip = target;
+        HandleRuntimeAccess();
+        address = cache.Translate(target + agent::kOutLength);
+      }
+      break;
+  }
+  vcpu.registers().rip = address != 0 ? address : target;
+  vcpu.MarkRegistersDirty();
+  // What the cache cannot run is stepped, or runs natively if nothing is to be checked.
+  if (address == 0 && !signal_pending_) StartStep(true, 0, false);
+}
+
+// An instruction whose accesses only its registers tell is about to run.
+void GuestThread::HandleCacheCall() {
+  const kvm_regs& registers = carrier_->vcpu().registers();
+  const auto& site = *reinterpret_cast<const AccessSite*>(registers.rdi);
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  RegisterFile file = thread.registers;
+  file.xsave = thread.xsave;
+  process_->tracking()->CheckCached(*carrier_, site, file);
+}
+
+// A page fault in the code cache, or at the mirror. True: it is settled. Else `address` is the
+// program's, and `verdict` says what is wrong with the access.
+bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
+                                   std::uint64_t error_code, FaultVerdict& verdict) {
+  GuestCodeCache* const cache = code_cache();
+  if (cache == nullptr) return false;
+  constexpr std::uint64_t kWrite = 2;
+  const bool cached = cache->Contains(rip);
+  const bool mirror = address - kMirrorOffset < kUserAddressEnd;
+  if (!cached) {
+    // The program's own gs: operand, natively: the cache knows its base.
+    return address >= kMirrorOffset && view_ == View::kClosed && EnterCache();
+  }
+  if (mirror) {
+    if (getenv("DBG")) fprintf(stderr, "mirror fault %lx rip %lx err %lx entry %lx\n", address, rip, error_code, carrier_->view(View::kClosed).Lookup({address}));
+    address -= kMirrorOffset;
+    verdict = process_->address_space().ResolveMirror(*carrier_, {address},
+                                                      (error_code & kWrite) != 0);
+    return verdict == FaultVerdict::kMapped;
+  }
+  // An instruction that was copied as it is.
+  const RegisterFile program = Registers();
+  verdict = process_->address_space().Resolve(*carrier_, View::kClosed, {address},
+                                              (error_code & kWrite) != 0, false, program.rip);
+  if (verdict == FaultVerdict::kMapped) return true;
+  if (verdict == FaultVerdict::kShared || verdict == FaultVerdict::kUntrackedCode) {
+    Detach();
+    StartStep(false, address, (error_code & kWrite) != 0);
+    return true;
+  }
+  return false;
 }
 
 // --- tracking
 
 void GuestThread::EnterView(View view) {
   if (view_ == view) return;
+  if (code_cache() != nullptr) {
+    kvm_segment& gs = carrier_->vcpu().special_registers().gs;
+    if (view_ == View::kClosed) gs.base = gs_base_;
+    if (view == View::kClosed) gs_base_ = std::exchange(gs.base, kMirrorOffset);
+  }
   view_ = view;
   carrier_->vcpu().special_registers().cr3 = carrier_->view(view).root().value;
   MarkSegmentsDirty();
@@ -636,14 +907,7 @@ void GuestThread::EnterView(View view) {
 
 RegisterFile GuestThread::Registers() {
   const kvm_regs registers = detached_ ? context_ : ProgramRegisters();
-  RegisterFile file;
-  const std::uint64_t general[16] = {registers.rax, registers.rcx, registers.rdx, registers.rbx,
-                                     registers.rsp, registers.rbp, registers.rsi, registers.rdi,
-                                     registers.r8,  registers.r9,  registers.r10, registers.r11,
-                                     registers.r12, registers.r13, registers.r14, registers.r15};
-  std::copy(std::begin(general), std::end(general), std::begin(file.gpr));
-  file.rip = registers.rip;
-  file.rflags = registers.rflags;
+  RegisterFile file = ToFile(registers);
   file.fs_base = fs_base();
   file.gs_base = gs_base();
   return file;
@@ -655,6 +919,9 @@ void GuestThread::SetTrapFlag(bool on) {
   const auto change = [on](auto& flags) { on ? flags |= kFlagTrap : flags &= ~kFlagTrap; };
   if (detached_) {
     change(context_.rflags);
+  } else if (place_ != Place::kException) {
+    change(carrier_->vcpu().registers().rflags);
+    carrier_->vcpu().MarkRegistersDirty();
   } else {
     change(carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rflags);
   }
@@ -837,6 +1104,11 @@ void GuestThread::FinishStep() {
     return;
   }
   NoteArrival(frame.rip, frame.rsp);
+  if (code_cache() != nullptr) {
+    EnterView(View::kClosed);
+    EnterCache();
+    return;
+  }
   if (!signal_pending_ && StartStep(true, 0, false)) return;
   EnterView(View::kClosed);
 }

@@ -21,6 +21,8 @@ namespace trapline {
 
 class Process;
 class Tracking;
+class GuestCodeCache;
+enum class FaultVerdict;
 
 class GuestThread {
  public:
@@ -61,7 +63,7 @@ class GuestThread {
   void SetFsBase(std::uint64_t base);
   void SetGsBase(std::uint64_t base);
   std::uint64_t fs_base() { return carrier_->vcpu().special_registers().fs.base; }
-  std::uint64_t gs_base() { return carrier_->vcpu().special_registers().gs.base; }
+  std::uint64_t gs_base();
   std::uint64_t clear_child_tid = 0;   // set_tid_address / CLONE_CHILD_CLEARTID
   std::uint64_t robust_list_head = 0;  // set_robust_list
   AlternateStack alternate_stack;
@@ -127,6 +129,17 @@ class GuestThread {
   void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
   bool RepeatInMonitor(const Instruction& instruction);
   void FinishStep();
+  GuestCodeCache* code_cache();
+  std::uint64_t InterruptedAt();
+  kvm_regs RegistersAtExit();
+  bool AtProgramBoundary();
+  void RequestLeave();
+  void FinishLeave();
+  bool EnterCache();
+  void HandleCacheExit();
+  void HandleCacheCall();
+  bool HandleCacheFault(std::uint64_t& address, std::uint64_t rip, std::uint64_t error_code,
+                        FaultVerdict& verdict);
   void CancelStep();
   void HandleRuntimeAccess();
   void SetTrapFlag(bool on);
@@ -147,6 +160,8 @@ class GuestThread {
 
   kvm_regs context_{};
   View view_ = View::kWhole;
+  std::uint64_t gs_base_ = 0;  // the program's, while it is not in the vCPU
+  bool leaving_ = false;       // stepping to where the code cache can be left
   std::optional<Step> step_;
   RuntimeCalls runtime_calls_;  // of a statically linked program
   bool detached_ = false;

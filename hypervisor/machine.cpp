@@ -1,6 +1,7 @@
 #include "hypervisor/machine.h"
 
 #include <cpuid.h>
+#include <sys/mman.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -83,7 +84,48 @@ PageTable& Carrier::view(View view) {
              kSupervisorData);
   table->Map({TRAPLINE_IDT}, system_.idt, kPageSize, kSupervisorData);
   table->Map({TRAPLINE_TSS}, system_.tss, kPageSize, kSupervisorData);
+  if (view == View::kClosed && system_.code_cache) {
+    const auto& [code, data] = *system_.code_cache;
+    table->Map({TRAPLINE_CACHE_CODE}, code, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
+    table->Map({TRAPLINE_CACHE_TABLE}, data, TRAPLINE_CACHE_END - TRAPLINE_CACHE_TABLE,
+               kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+    // The agent's code runs from the cache, too.
+    table->Map({kMirrorOffset + TRAPLINE_AGENT_CODE}, system_.agent,
+               AlignUp(agent::BlobSize(), kPageSize), kUserPage | PageEntry::kNoExecute);
+    table->Map({kMirrorOffset + TRAPLINE_SHARED_PAGE}, system_.shared, kPageSize,
+               kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+    table->Map({kMirrorOffset + TRAPLINE_THREAD_PAGE}, region_, TRAPLINE_THREAD_PAGES * kPageSize,
+               kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+  }
   return *table;
+}
+
+void Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
+  PageTable& table = view(View::kClosed);
+  constexpr std::uint64_t kWrap = std::uint64_t{0} - kMirrorOffset;
+  if (start < kWrap) table.Clear({kMirrorOffset + start}, std::min(end, kWrap) - start);
+  start = std::max(start, kWrap);
+  if (start < end) table.Clear({kMirrorOffset + start}, end - start);
+}
+
+void Machine::ShowCodeCache() {
+  const auto reserve = [](std::uint64_t start, std::uint64_t end, int protection) {
+    void* const at = reinterpret_cast<void*>(start);
+    void* const memory =
+        mmap(at, end - start, protection,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != at) {
+      if (memory != MAP_FAILED) munmap(memory, end - start);
+      throw KvmError(EEXIST, "the code cache's address range is taken");
+    }
+    madvise(memory, end - start, MADV_DONTDUMP);
+  };
+  reserve(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END, PROT_READ | PROT_WRITE);
+  reserve(kLowMirrorStart, kLowMirrorEnd, PROT_NONE);
+  const auto physical = [&](std::uint64_t address) {
+    return memory_->PhysicalOf({address}, TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
+  };
+  system_.code_cache = {physical(TRAPLINE_CACHE_CODE), physical(TRAPLINE_CACHE_TABLE)};
 }
 
 void Carrier::ForEachView(const std::function<void(View, PageTable&)>& visit) {

@@ -33,7 +33,18 @@ inline constexpr unsigned kViews = 3;
 // Memory that every page table shows, beside the program's.
 struct SystemPages {
   GuestPhysical agent, shared, idt, tss;
+  // The code cache in its two 32 MiB blocks: code; tables and sites. Nothing: there is none.
+  std::optional<std::array<GuestPhysical, 2>> code_cache;
 };
+
+// A page of the program is open for everyone at its own address plus this (architecture.md), modulo
+// 2^64. The first 512 GiB of the upper half cannot be used: kvm_pvm has them itself (an access
+// faults for ever, whatever the page table says). So the mirror begins further up, and what lies at
+// 0x600000000000 and above is mirrored in the lower half.
+inline constexpr std::uint64_t kMirrorOffset = 0xffffa00000000000;
+// The part of that where programs have memory: the monitor keeps it free of anything else.
+inline constexpr std::uint64_t kLowMirrorStart = 0x780000000000 + kMirrorOffset;
+inline constexpr std::uint64_t kLowMirrorEnd = 0x800000000000 + kMirrorOffset;
 
 // A vCPU with what belongs to it: page tables and a thread page. Reused by one guest thread after
 // another.
@@ -46,6 +57,8 @@ class Carrier {
   Vcpu& vcpu() { return *vcpu_; }
   // Made when first asked for; at no other time than another call that looks at views.
   PageTable& view(View view);
+  // Makes the mirror of [start, end) absent.
+  void ClearMirror(std::uint64_t start, std::uint64_t end);
   // Calls `visit` for the views there are.
   void ForEachView(const std::function<void(View, PageTable&)>& visit);
   agent::ThreadPage& thread_page() { return *thread_page_; }
@@ -72,7 +85,7 @@ class Carrier {
   unsigned number_;
   std::unique_ptr<Vcpu> vcpu_;
   GuestMemory& memory_;
-  SystemPages system_;
+  const SystemPages& system_;
   GuestPhysical region_;  // the thread page region, then the GDT
   std::array<std::unique_ptr<PageTable>, kViews> views_;
   agent::ThreadPage* thread_page_;
@@ -109,6 +122,10 @@ class Machine {
   const Kvm& kvm() const { return kvm_; }
   Vm& vm() { return *vm_; }
   std::mutex& mutex() { return mutex_; }  // held across fork
+
+  // Maps the code cache's memory, for the monitor and for the View::kClosed of carriers that have
+  // not made theirs yet. Throws KvmError.
+  void ShowCodeCache();
 
   // Runs a probe of agent.S on `carrier`; returns false when it did not exit by
   // TRAPLINE_PORT_PROBE.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "detector/event.h"
 #include "guest-agent/agent.h"
@@ -19,6 +20,12 @@ inline constexpr std::uint64_t kDescriptorAddresses = 0xffff900000000000;
 constexpr std::uint64_t DescriptorAddress(int descriptor) {
   return kDescriptorAddresses + 8 * static_cast<std::uint64_t>(descriptor);
 }
+
+// A call that has not returned.
+struct CallFrame {
+  std::uint64_t return_address = 0;
+  std::uint64_t slot = 0;  // address at which the return address lies
+};
 
 // Calls never overlap (Tracking holds its mutex), come from any host thread, and must not call back
 // into the monitor. Threads are named by logical number, which is never reused inside a process.
@@ -40,6 +47,15 @@ class ExecutionObserver {
   // `ip` is the program's return address.
   virtual void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                         const RegisterFile& registers, bool in_runtime, std::uint64_t ip) = 0;
+
+  // The same for code that runs in the code cache: the access is about to be, or has been, carried
+  // out by the program's instruction at `ip`. `frame` (InternFrame): the calls it stands in.
+  virtual void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
+  // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
+  virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
+  // The calls that a thread with these registers stands in, innermost first.
+  virtual std::vector<CallFrame> CallFrames(const RegisterFile& registers) = 0;
 
   // Something the program's runtime said (events.h).
   virtual void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) = 0;
@@ -71,6 +87,9 @@ class ExecutionObserver {
   // Whether debug info says that the plain load or store of `address` at `ip` is an atomic
   // operation.
   virtual bool IsAtomic(std::uint64_t ip, std::uint64_t address) = 0;
+  // The two questions this is made of. IsAtomicCode may be asked at any time by any thread.
+  virtual bool IsAtomicCode(std::uint64_t ip) = 0;
+  virtual bool IsAtomicVariable(std::uint64_t address) = 0;
 };
 
 }  // namespace trapline

@@ -166,9 +166,10 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 
 std::string RunOptions::Encode() const {
   std::string text =
-      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={}", stats ? 1 : 0,
+      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={},engine={}", stats ? 1 : 0,
                   follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
-                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy));
+                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
+                  static_cast<int>(tracking.engine));
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -204,6 +205,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
   options.tracking.policy =
       number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
+  options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
 
@@ -233,6 +235,12 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   if (!program) return program.error();
   if (tracking_ && !executable.image.interpreter)
     tracking_->SetStaticRuntime(StaticRuntime::Read(executable.file.get(), program->bias));
+  // The runtime's calls in a statically linked program are seen by stepping only.
+  if (tracking_ && executable.image.interpreter && options_.tracking.engine == Engine::kCache) {
+    tracking_->SetCodeCache(std::make_unique<GuestCodeCache>(
+        machine_, address_space_,
+        [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); }));
+  }
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
   SetCommandName(executable.path);

@@ -26,9 +26,14 @@ namespace trapline {
 // What runs for accesses to be checked.
 enum class Track : std::uint8_t { kNone, kAll };
 
+// How code that touches tracked pages runs: an instruction at a time under the monitor's eyes, or
+// instrumented from the code cache.
+enum class Engine : std::uint8_t { kStep, kCache };
+
 // What the program's execution is watched for; handed on to the programs it starts.
 struct TrackOptions {
   Track track = Track::kNone;
+  Engine engine = Engine::kStep;
   SharingPolicy policy = SharingPolicy::kExact;
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

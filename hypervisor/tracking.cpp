@@ -60,6 +60,7 @@ void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
 void Tracking::Register(Carrier& carrier) {
   agent::ThreadPage& page = carrier.thread_page();
   page.queue_head = page.queue_tail = 0;
+  if (code_cache_) GuestCodeCache::Reset(GuestCodeCache::ThreadOf(carrier));
   page.events = 1;
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
@@ -76,6 +77,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
                        std::uint64_t stack_start, std::uint64_t stack_end,
                        std::uint64_t thread_pointer) {
   space_.Seal(parent);
+  EndEpoch(parent);
   const std::lock_guard lock(mutex_);
   DrainLocked();
   const bool starts = !active_.exchange(true);
@@ -111,6 +113,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   observer_.OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
+  cache_states_.erase(thread);
   carrier.thread_page().events = carrier.thread_page().tracking = 0;
   UpdateAloneLocked();
 }
@@ -126,6 +129,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     carrier.thread_page().tracking = 0;
     words_.clear();
     thread_words_.clear();
+    for (auto& [thread, state] : cache_states_) state.watched.clear();
     ++statistics_.quiet_moments;
     observer_.OnQuiet(NumberOf(carrier));
   }
@@ -146,9 +150,16 @@ void Tracking::LockForFork() {
   DrainLocked();
 }
 
+void Tracking::LockBeforeFork() {
+  atomic_mutex_.lock();
+  // Its holder may ask for AddressSpace's mutex.
+  if (code_cache_) code_cache_->mutex().lock();
+}
+
 void Tracking::UnlockAfterFork() {
   code_mutex_.unlock();
   mutex_.unlock();
+  if (code_cache_) code_cache_->mutex().unlock();
   atomic_mutex_.unlock();
 }
 
@@ -161,6 +172,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   words_.clear();
   thread_words_.clear();
   thread_pointers_.clear();
+  cache_states_.clear();
   active_ = false;
   Register(survivor);
   statistics_ = {};
@@ -170,26 +182,138 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
 
 // --- events
 
+// All events in one order: of the threads' queues, each of which is in order, the earliest first.
+// What the slow path queues has the number of the next event: it comes before that one.
 void Tracking::DrainLocked() {
-  drained_.clear();
+  const auto key = [](const Queue& queue) {
+    const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
+    bool numbered = event.kind < TRAPLINE_QUEUED_FRAME;
+    if (event.kind == TRAPLINE_QUEUED_ACCESS)
+      numbered = reinterpret_cast<const AccessSite*>(event.ip)->atomic;
+    return event.sequence * 2 + (numbered ? 1 : 0);
+  };
+  queues_.clear();
   for (Carrier* const carrier : threads_) {
     agent::ThreadPage& page = carrier->thread_page();
     const std::uint64_t head = __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE);
-    std::uint64_t tail = page.queue_tail;
-    if (head == tail) continue;
-    const auto* const queue =
-        static_cast<const agent::QueuedEvent*>(carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE));
-    for (; tail != head; ++tail)
-      drained_.emplace_back(NumberOf(*carrier), queue[tail % TRAPLINE_QUEUE_ENTRIES]);
-    __atomic_store_n(&page.queue_tail, head, __ATOMIC_RELEASE);
+    if (head == page.queue_tail) continue;
+    queues_.push_back({&page,
+                       static_cast<const agent::QueuedEvent*>(
+                           carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE)),
+                       NumberOf(*carrier), page.queue_tail, head});
   }
-  if (drained_.empty()) return;
-  std::sort(drained_.begin(), drained_.end(),
-            [](const auto& a, const auto& b) { return a.second.sequence < b.second.sequence; });
-  for (const auto& [thread, event] : drained_) HandleEventLocked(thread, event);
+  while (!queues_.empty()) {
+    std::size_t first = 0;
+    std::uint64_t least = ~0ull, next = ~0ull;
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      const std::uint64_t at = key(queues_[i]);
+      if (at < least) {
+        next = least;
+        least = at;
+        first = i;
+      } else {
+        next = std::min(next, at);
+      }
+    }
+    Queue& queue = queues_[first];
+    do {
+      HandleEventLocked(queue.thread, queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES]);
+      ++queue.tail;
+    } while (queue.tail != queue.head && key(queue) <= next);
+    __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
+    if (queue.tail == queue.head) queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+// What was released to the words that the thread watches, it may have seen.
+void Tracking::TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends) {
+  for (const CacheState::Watched& word : state.watched) {
+    observer_.OnCachedAccess(thread, EventKind::kAtomicRead, word.address, word.size, word.ip,
+                             word.frame);
+  }
+  if (epoch_ends) state.watched.clear();
+}
+
+void Tracking::Watch(CacheState& state, const CacheState::Watched& word) {
+  constexpr std::size_t kMost = 256;
+  auto& watched = state.watched;
+  if (std::any_of(watched.begin(), watched.end(),
+                  [&](const auto& known) { return known.address == word.address; })) {
+    return;
+  }
+  if (watched.size() == kMost) watched.erase(watched.begin());
+  watched.push_back(word);
+}
+
+void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
+                                  const agent::QueuedEvent& event) {
+  const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
+  if (!state.watched.empty()) TakeInWatchedLocked(thread, state, site.atomic);
+  const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
+  MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
+                      site.locked};
+  if (site.done) {
+    observer_.OnCachedAccess(thread, EventKind::kAtomicRead, access.address, access.size, site.rip,
+                             frame);
+    return;
+  }
+  ++statistics_.checks;
+  ++statistics_.cached;
+  const bool by_debug_info =
+      !site.locked && (site.atomic || observer_.IsAtomicVariable(access.address));
+  const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
+  observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
+  // No event follows when it is done.
+  if (kind == EventKind::kAtomicRead && !site.atomic)
+    Watch(state, {access.address, access.size, site.rip, frame});
+}
+
+void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
+                           const RegisterFile& registers) {
+  const MemoryAccessList accesses = Accesses(*site.instruction, registers);
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  const ThreadId thread = NumberOf(carrier);
+  if (!accesses.complete() || !site.instruction->effects_known) ++statistics_.unchecked;
+  for (MemoryAccess access : accesses) {
+    access.address = space_.Canonical(access.address);
+    const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
+    EmitLocked(carrier, access, registers, kind);
+  }
+}
+
+void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
+  std::vector<CallFrame> frames;
+  {
+    const std::lock_guard lock(mutex_);
+    DrainLocked();
+    frames = observer_.CallFrames(registers);
+  }
+  CacheThread& thread = GuestCodeCache::ThreadOf(carrier);
+  std::size_t at = 0;
+  thread.frames[at++] = {};  // nothing is known of what called the outermost one
+  for (std::size_t i = frames.size(); i-- > 0;)
+    thread.frames[at++] = {~frames[i].slot, frames[i].return_address};
+  thread.next_frame = TRAPLINE_CACHE_THREAD + at * sizeof(ShadowFrame);
 }
 
 void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  if (event.kind >= TRAPLINE_QUEUED_FRAME) {
+    CacheState& state = cache_states_[thread];
+    if (event.kind == TRAPLINE_QUEUED_ACCESS) {
+      HandleAccessLocked(thread, state, event);
+      return;
+    }
+    if (state.frames.empty()) state.frames.resize(CacheThread::kShadowFrames);
+    const std::uint32_t caller = event.ip < state.frames.size() ? state.frames[event.ip] : 0;
+    state.frames[event.size % CacheThread::kShadowFrames] =
+        observer_.InternFrame(caller, event.address);
+    return;
+  }
+  if (const auto cached = cache_states_.find(thread);
+      cached != cache_states_.end() && !cached->second.watched.empty()) {
+    TakeInWatchedLocked(thread, cached->second, true);
+  }
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
@@ -219,6 +343,7 @@ void Tracking::Drain() {
 
 void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   if (!active()) return;
+  EndEpoch(carrier);
   const std::lock_guard lock(mutex_);
   DrainLocked();
   observer_.OnEdge(NumberOf(carrier), kind, key);
@@ -264,7 +389,7 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
 }
 
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
-EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
+EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
@@ -273,10 +398,12 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
     WordUse& use = words_[word];
     if (!use.atomic && !use.plainly_written) {
       // Whoever read it so far waited for this: those were atomic loads.
-      observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
+      observer_.OnFreshMemory(thread, access.address, access.address + access.size);
+      for (auto& [other, state] : cache_states_) {
+        if (other != thread) Watch(state, {word, access.size, 0, 0});
+      }
     }
     use.atomic = true;
-    const ThreadId thread = NumberOf(carrier);
     if (exchanges && std::find(use.lockers.begin(), use.lockers.end(), thread) == use.lockers.end())
       use.lockers.push_back(thread);
     return access.atomic  ? EventKind::kAtomicRmw
@@ -285,7 +412,7 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
   }
   if (!access.write) {
     if (thread_words_.contains(word)) {
-      observer_.OnEdge(NumberOf(carrier), EventKind::kHappensAfter, access.address);
+      observer_.OnEdge(thread, EventKind::kHappensAfter, access.address);
       return EventKind::kAtomicRead;
     }
     const auto known = words_.find(word);
@@ -300,7 +427,7 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
   }
   // Who took a lock by an exchange gives it back by a plain store.
   if (!use.broken &&
-      std::find(use.lockers.begin(), use.lockers.end(), NumberOf(carrier)) != use.lockers.end()) {
+      std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end()) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;
@@ -353,7 +480,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
       const EventKind kind =
-          ClassifyLocked(carrier, part.access, by_debug_info, part.access.atomic && exchanges);
+          ClassifyLocked(NumberOf(carrier), part.access, by_debug_info,
+                         part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
       EmitLocked(carrier, part.access, registers, kind);
     }

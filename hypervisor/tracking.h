@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/guest_code_cache.h"
 #include "hypervisor/observer.h"
 #include "hypervisor/static_runtime.h"
 #include "translator/instruction.h"
@@ -25,6 +26,7 @@ struct TrackingStatistics {
   std::uint64_t traps = 0;         // accesses that faulted on a shared page
   std::uint64_t chained = 0;       // accesses checked while the thread was stepping anyway
   std::uint64_t checks = 0;        // reads and writes reported
+  std::uint64_t cached = 0;        // ... of them from the code cache
   std::uint64_t unchecked = 0;     // instructions whose accesses could not be told
   std::uint64_t view_changes = 0;  // between tracked and untracked code
   std::uint64_t runtime_events = 0;
@@ -44,6 +46,11 @@ class Tracking {
   // Null for all other programs.
   const StaticRuntime* static_runtime() const { return static_runtime_.get(); }
 
+  // Code that touches tracked pages runs in `cache` from now on; before the program runs.
+  void SetCodeCache(std::unique_ptr<GuestCodeCache> cache) { code_cache_ = std::move(cache); }
+  // Null: such code is stepped.
+  GuestCodeCache* code_cache() { return code_cache_.get(); }
+
   // More than one thread is or was alive, and accesses are checked.
   bool active() const { return active_.load(std::memory_order_acquire); }
 
@@ -59,11 +66,13 @@ class Tracking {
   // The thread is the only one left, and everything is ordered before now: tracking pauses until
   // the next thread is made. True: the thread goes to View::kWhole. Cheap when it is not so.
   bool TryQuiet(Carrier& carrier);
+  // Whether asking TryQuiet makes sense.
+  bool alone() const { return alone_.load(std::memory_order_relaxed); }
   // `child` of OnClone was not made after all.
   void OnCloneFailed(ThreadId child);
   // Around fork: nothing is half done in the child. The first lock comes before all others of the
   // monitor, the second one after AddressSpace's.
-  void LockBeforeFork() { atomic_mutex_.lock(); }
+  void LockBeforeFork();
   void LockForFork();
   void UnlockAfterFork();
   void OnForkedChild(Carrier& survivor, pid_t tid);
@@ -79,6 +88,10 @@ class Tracking {
   bool Check(Carrier& carrier, const Instruction& instruction, const RegisterFile& registers,
              bool& holds_atomic_lock);
   void FinishAtomic() { atomic_mutex_.unlock(); }
+  // The accesses of an instruction in the code cache that only its registers tell.
+  void CheckCached(Carrier& carrier, const AccessSite& site, const RegisterFile& registers);
+  // The calls that the thread with these registers stands in become known to the code cache.
+  void SetFrames(Carrier& carrier, const RegisterFile& registers);
   // An instruction that cannot be decoded touches `address`.
   void CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
                     const RegisterFile& registers);
@@ -125,8 +138,27 @@ class Tracking {
     std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
-  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
+  // What is known of a thread that runs in the code cache.
+  struct CacheState {
+    // Words it reads plainly that others write atomically. Which of its reads saw what, nobody
+    // knows, for the filter may hide them: it takes in what was released there at each of its
+    // events, until its epoch ends.
+    struct Watched {
+      std::uint64_t address, size, ip;
+      std::uint32_t frame;
+    };
+    std::vector<Watched> watched;
+    std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
+  };
+
+  EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
+  void EndEpoch(Carrier& carrier) {
+    if (code_cache_) GuestCodeCache::EndEpoch(GuestCodeCache::ThreadOf(carrier));
+  }
+  void HandleAccessLocked(ThreadId thread, CacheState& state, const agent::QueuedEvent& event);
+  static void Watch(CacheState& state, const CacheState::Watched& word);
+  void TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
@@ -141,6 +173,7 @@ class Tracking {
   AddressSpace& space_;
   ExecutionObserver& observer_;
   std::unique_ptr<const StaticRuntime> static_runtime_;
+  std::unique_ptr<GuestCodeCache> code_cache_;
   std::atomic<bool> active_{false};
   std::atomic<bool> alone_{false};  // only one thread is registered, tracking is active
   std::atomic<std::uint64_t> traps_{0}, chained_{0}, view_changes_{0};
@@ -153,7 +186,14 @@ class Tracking {
   std::vector<Carrier*> threads_;
   unsigned starting_ = 0;             // threads between OnClone and OnThreadRuns
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
-  std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
+  struct Queue {
+    agent::ThreadPage* page;
+    const agent::QueuedEvent* entries;
+    ThreadId thread;
+    std::uint64_t tail, head;
+  };
+  std::vector<Queue> queues_;  // of DrainLocked
+  std::unordered_map<ThreadId, CacheState> cache_states_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only

@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
 
   RunOptions options;
   RaceDetectionOptions detection;
-  std::string policy = "exact", follow = "all";
+  std::string policy = "exact", engine = "step", follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
   // For the help text only.
@@ -129,6 +129,10 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   run->add_option("--untrack", untrack, "Do not check the code of this MODULE; repeatable")
       ->allow_extra_args(false);
+  run->add_option("--engine", engine,
+                  "how code that touches tracked pages runs: 'step' (an instruction at a time) or "
+                  "'cache' (instrumented)")
+      ->check(CLI::IsMember({"step", "cache"}));
   run->add_option("--policy", policy,
                   "exact: every access once there are two threads; shared: a page's accesses from "
                   "its second thread on")
@@ -171,6 +175,7 @@ int main(int argc, char** argv) {
   std::erase_if(track, [](const std::string& name) { return name == "none" || name == "all"; });
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
+  options.tracking.engine = engine == "cache" ? trapline::Engine::kCache : trapline::Engine::kStep;
   options.tracking.policy = policy == "exact" ? SharingPolicy::kExact : SharingPolicy::kShared;
   if (command.empty()) {
     fmt::print(stderr,

@@ -14,6 +14,12 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kDeepestStack = 64;
+constexpr std::size_t kCachedContexts = 1 << 16;  // 32 bytes each
+
+std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return hash ^ (hash >> 29);
+}
 
 void Print(const std::string& text) {
   std::size_t done = 0;
@@ -61,6 +67,12 @@ Suppressions ReadSuppressions(const std::string& path) {
   if (const Status status = suppressions.ReadFile(path); !status.ok())
     throw std::invalid_argument(status.message());
   return suppressions;
+}
+
+MemoryOrder OrderOf(EventKind kind) {
+  if (kind == EventKind::kAtomicRead) return MemoryOrder::kAcquire;
+  if (kind == EventKind::kAtomicWrite) return MemoryOrder::kRelease;
+  return IsAtomic(kind) ? MemoryOrder::kSeqCst : MemoryOrder::kRelaxed;
 }
 
 const char* LockKind(std::uint64_t kind, bool shared) {
@@ -114,6 +126,8 @@ RaceDetection::RaceDetection(const RaceDetectionOptions& options,
                  return report;
                }()),
       contexts_(1),
+      frames_(1),
+      cached_contexts_(kCachedContexts),
       process_(getpid()) {
   MakeDetector();
 }
@@ -211,14 +225,68 @@ void RaceDetection::OnAccess(ThreadId thread, EventKind kind, std::uint64_t addr
   }
   Event event{};
   event.kind = kind;
-  event.order = trapline::IsAtomic(kind) ? MemoryOrder::kSeqCst : MemoryOrder::kRelaxed;
-  if (kind == EventKind::kAtomicRead) event.order = MemoryOrder::kAcquire;
-  if (kind == EventKind::kAtomicWrite) event.order = MemoryOrder::kRelease;
+  event.order = OrderOf(kind);
   event.thread = thread;
   event.address = address;
   event.size = size;
   event.ip = place;
   event.stack = Intern(std::move(context));
+  Feed(event);
+}
+
+std::uint32_t RaceDetection::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
+  std::uint64_t hash = Mix(caller, return_address);
+  for (;; ++hash) {
+    const auto [known, inserted] =
+        frame_ids_.try_emplace(hash, static_cast<std::uint32_t>(frames_.size()));
+    if (inserted) frames_.push_back({caller, return_address});
+    const Frame& frame = frames_[known->second];
+    if (frame.caller == caller && frame.return_address == return_address) return known->second;
+  }
+}
+
+std::vector<CallFrame> RaceDetection::CallFrames(const RegisterFile& registers) {
+  std::vector<StackFrame> stack(kDeepestStack);
+  stack.resize(unwinder_.UnwindFrames(ToUnwind(registers), memory_, stack));
+  std::vector<CallFrame> frames;
+  for (std::size_t i = 0; i + 1 < stack.size(); ++i) {
+    if (stack[i].cfa == 0 || !stack[i + 1].is_return_address) break;
+    frames.push_back({stack[i + 1].pc, stack[i].cfa - sizeof(std::uint64_t)});
+  }
+  return frames;
+}
+
+std::uint32_t RaceDetection::ContextOf(const Thread& thread, std::uint64_t ip,
+                                       std::uint32_t frame) {
+  const std::uint32_t generation = modules_.generation();
+  CachedContext& cached =
+      cached_contexts_[Mix(Mix(ip, frame), thread.locks_hash + generation) % kCachedContexts];
+  if (cached.ip == ip && cached.frame == frame && cached.locks_hash == thread.locks_hash &&
+      cached.generation == generation) {
+    return cached.id;
+  }
+  Context context{{ip}, thread.locks, generation};
+  for (std::uint32_t at = frame; at != 0 && context.stack.size() < kDeepestStack;
+       at = frames_[at].caller)
+    context.stack.push_back(frames_[at].return_address);
+  cached = {frame, generation, Intern(std::move(context)), ip, thread.locks_hash};
+  return cached.id;
+}
+
+void RaceDetection::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                                   std::uint64_t size, std::uint64_t ip, std::uint32_t frame) {
+  const Thread& state = ThreadOf(thread);
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
+    return;
+  Event event{};
+  event.kind = kind;
+  event.order = OrderOf(kind);
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  event.ip = ip;
+  event.stack = ContextOf(state, ip, frame);
   Feed(event);
 }
 
@@ -311,14 +379,21 @@ void RaceDetection::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& qu
     access.stack = Intern({{queued.ip - 1}, state.locks, modules_.generation()});
     Feed(access);
   };
+  const auto rehash = [&state] {
+    state.locks_hash = 0;
+    for (const HeldLock& lock : state.locks)
+      state.locks_hash = Mix(Mix(state.locks_hash + lock.shared, lock.address), lock.ip);
+  };
   const auto take = [&](bool shared) {
     state.locks.push_back({queued.address, queued.size, shared, queued.ip});
+    rehash();
   };
   const auto give_back = [&] {
     const auto held =
         std::find_if(state.locks.rbegin(), state.locks.rend(),
                      [&](const HeldLock& lock) { return lock.address == queued.address; });
     if (held != state.locks.rend()) state.locks.erase(std::next(held).base());
+    rehash();
   };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {
@@ -474,6 +549,7 @@ void RaceDetection::OnFork(ThreadId thread, pid_t tid) {
   Thread survivor = ThreadOf(thread);
   survivor.tid = tid;
   survivor.locks.clear();
+  survivor.locks_hash = 0;
   threads_.clear();
   threads_[thread] = std::move(survivor);
   process_ = getpid();
@@ -486,7 +562,13 @@ void RaceDetection::OnFork(ThreadId thread, pid_t tid) {
 // --- reports
 
 bool RaceDetection::IsAtomic(std::uint64_t ip, std::uint64_t address) {
-  return symbolizer_.IsAtomicByDebugInfo(ip) || symbolizer_.IsAtomicVariable(address);
+  return IsAtomicCode(ip) || IsAtomicVariable(address);
+}
+
+bool RaceDetection::IsAtomicCode(std::uint64_t ip) { return symbolizer_.IsAtomicByDebugInfo(ip); }
+
+bool RaceDetection::IsAtomicVariable(std::uint64_t address) {
+  return symbolizer_.IsAtomicVariable(address);
 }
 
 ReportThread RaceDetection::Describe(ThreadId thread) {

@@ -53,6 +53,10 @@ class RaceDetection : public ExecutionObserver {
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
+  void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                      std::uint64_t ip, std::uint32_t frame) override;
+  std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
+  std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
   void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) override;
   void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
@@ -67,6 +71,8 @@ class RaceDetection : public ExecutionObserver {
   void OnFork(ThreadId thread, pid_t tid) override;
   int OnExit(int status) override;
   bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
+  bool IsAtomicCode(std::uint64_t ip) override;
+  bool IsAtomicVariable(std::uint64_t address) override;
 
  private:
   struct HeldLock {
@@ -83,6 +89,7 @@ class RaceDetection : public ExecutionObserver {
     std::vector<std::uint64_t> creation_stack;
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;
     std::vector<HeldLock> locks;
+    std::uint64_t locks_hash = 0;  // of `locks`
     unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
   };
   // What a report says of an access beyond the access itself; kept under Event::stack.
@@ -91,6 +98,15 @@ class RaceDetection : public ExecutionObserver {
     std::vector<HeldLock> locks;
     std::uint32_t generation = 0;
     friend bool operator==(const Context&, const Context&) = default;
+  };
+  struct Frame {
+    std::uint32_t caller = 0;
+    std::uint64_t return_address = 0;
+  };
+  // Contexts of cached accesses by what they were made of, found without making them again.
+  struct CachedContext {
+    std::uint32_t frame = 0, generation = 0, id = 0;
+    std::uint64_t ip = 0, locks_hash = 0;
   };
   struct Block {
     std::uint64_t size = 0;
@@ -106,6 +122,7 @@ class RaceDetection : public ExecutionObserver {
   void Feed(const Event& event);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end);
   std::uint32_t Intern(Context context);
+  std::uint32_t ContextOf(const Thread& thread, std::uint64_t ip, std::uint32_t frame);
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void Report(const Race& race);
   ReportAccess Describe(const Access& access);
@@ -133,6 +150,9 @@ class RaceDetection : public ExecutionObserver {
   std::map<ThreadId, Thread> threads_;
   std::vector<Context> contexts_;                                    // [0]: none
   std::unordered_multimap<std::size_t, std::uint32_t> context_ids_;  // hash -> index
+  std::vector<Frame> frames_;                                        // [0]: none
+  std::unordered_map<std::uint64_t, std::uint32_t> frame_ids_;       // hash -> last with it
+  std::vector<CachedContext> cached_contexts_;
   std::map<std::uint64_t, Block> blocks_;                            // live and lately freed ones
   std::map<std::uint64_t, std::uint64_t> benign_;                    // start -> end
   int process_ = 0;

@@ -135,6 +135,14 @@ bool IsSimple(const MemoryOperand& operand) {
   return !(operand.implicit && operand.index != kNoRegister);  // xlat
 }
 
+// A plain load or store, as atomic ones are compiled to.
+bool MayBeAtomic(const Instruction& in) {
+  if (in.branch != Branch::kNone || in.operand_count != 1) return false;
+  const MemoryOperand& operand = in.operands[0];
+  return !operand.implicit && operand.reads != operand.writes && operand.size <= 16 &&
+         IsSimple(operand);
+}
+
 }  // namespace
 
 struct CodeCache::Item {
@@ -191,8 +199,8 @@ class CodeCache::RegionBuilder {
                                                                  : Instrument::kCheck;
         item.instrument = instrument != Instrument::kNone;
         item.check = instrument == Instrument::kCheck;
-        item.atomic =
-            item.in.atomic || (item.check && options_.is_atomic && options_.is_atomic(at));
+        item.atomic = item.in.atomic || (item.check && options_.is_atomic &&
+                                         MayBeAtomic(item.in) && options_.is_atomic(at));
         const Branch branch = item.in.branch;
         if (branch == Branch::kConditional || branch == Branch::kJump)
           work.push_back(item.in.target);
@@ -574,6 +582,7 @@ class CodeCache::RegionBuilder {
     site.read = operand.reads;
     site.write = operand.writes;
     site.atomic = item.atomic;
+    site.locked = item.in.atomic;
     site.exchange = item.in.atomic && IsExchange(item.in);
     return site;
   }
@@ -650,6 +659,8 @@ class CodeCache::RegionBuilder {
     AccessSite site;
     site.rip = item.rip;
     site.atomic = item.atomic;
+    site.locked = item.in.atomic;
+    site.exchange = item.in.atomic && IsExchange(item.in);
     cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
     site.instruction = cache_.site_instructions_.back().get();
     const bool vector =

@@ -31,6 +31,7 @@ struct AccessSite {
   bool read = false;
   bool write = false;
   bool atomic = false;
+  bool locked = false;  // by an atomic instruction; else only debug info calls it atomic
   bool done = false;  // the access has been carried out (TranslatorOptions::after_atomic)
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   const Instruction* instruction = nullptr;
