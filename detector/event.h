@@ -54,11 +54,13 @@ enum class MemoryOrder : std::uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel, k
 // Event::flags: `aux` holds the value of this access (size <= 8); only the predictive engines look
 // at it.
 inline constexpr std::uint16_t kHasValue = 1;
+// Event::flags of an atomic access: it only orders; the access itself was an event of its own.
+inline constexpr std::uint16_t kOnlyOrders = 2;
 
 struct Event {
   EventKind kind;
   MemoryOrder order;      // atomics only, else kRelaxed
-  std::uint16_t flags;    // kHasValue, else 0
+  std::uint16_t flags;    // kHasValue, kOnlyOrders, else 0
   ThreadId thread;        // who does it
   std::uint64_t address;  // bytes: guest-physical page + offset, so that aliases are one location
   std::uint64_t size;     // bytes; 0 where the kind has no range

@@ -52,6 +52,8 @@ class ExecutionObserver {
   // out by the program's instruction at `ip`. `frame` (InternFrame): the calls it stands in.
   virtual void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                               std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
+  // The thread may have seen what was released to [address, address + size) by atomic accesses.
+  virtual void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
   virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
   // The calls that a thread with these registers stands in, innermost first.

@@ -227,20 +227,18 @@ void Tracking::DrainLocked() {
 
 // What was released to the words that the thread watches, it may have seen.
 void Tracking::TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends) {
-  for (const CacheState::Watched& word : state.watched) {
-    observer_.OnCachedAccess(thread, EventKind::kAtomicRead, word.address, word.size, word.ip,
-                             word.frame);
-  }
-  if (epoch_ends) state.watched.clear();
+  for (const CacheState::Word& word : state.watched)
+    observer_.OnCachedAcquire(thread, word.address, word.size);
+  if (!epoch_ends) return;
+  state.watched.clear();
+  state.reads.clear();
+  state.read_more = false;
 }
 
-void Tracking::Watch(CacheState& state, const CacheState::Watched& word) {
+void Tracking::Watch(CacheState& state, const CacheState::Word& word) {
   constexpr std::size_t kMost = 256;
   auto& watched = state.watched;
-  if (std::any_of(watched.begin(), watched.end(),
-                  [&](const auto& known) { return known.address == word.address; })) {
-    return;
-  }
+  if (std::find(watched.begin(), watched.end(), word) != watched.end()) return;
   if (watched.size() == kMost) watched.erase(watched.begin());
   watched.push_back(word);
 }
@@ -248,13 +246,12 @@ void Tracking::Watch(CacheState& state, const CacheState::Watched& word) {
 void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
                                   const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
-  if (!state.watched.empty()) TakeInWatchedLocked(thread, state, site.atomic);
+  TakeInWatchedLocked(thread, state, site.atomic);
   const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
                       site.locked};
   if (site.done) {
-    observer_.OnCachedAccess(thread, EventKind::kAtomicRead, access.address, access.size, site.rip,
-                             frame);
+    observer_.OnCachedAcquire(thread, access.address, access.size);
     return;
   }
   ++statistics_.checks;
@@ -263,9 +260,16 @@ void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
       !site.locked && (site.atomic || observer_.IsAtomicVariable(access.address));
   const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
+  if (site.atomic || access.write) return;
   // No event follows when it is done.
-  if (kind == EventKind::kAtomicRead && !site.atomic)
-    Watch(state, {access.address, access.size, site.rip, frame});
+  constexpr std::size_t kMostReads = 4096;
+  if (kind == EventKind::kAtomicRead) {
+    Watch(state, {access.address, access.size});
+  } else if (state.reads.size() < kMostReads) {
+    state.reads.push_back(access.address);
+  } else {
+    state.read_more = true;
+  }
 }
 
 void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
@@ -310,10 +314,8 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
         observer_.InternFrame(caller, event.address);
     return;
   }
-  if (const auto cached = cache_states_.find(thread);
-      cached != cache_states_.end() && !cached->second.watched.empty()) {
+  if (const auto cached = cache_states_.find(thread); cached != cache_states_.end())
     TakeInWatchedLocked(thread, cached->second, true);
-  }
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
@@ -400,7 +402,11 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
       // Whoever read it so far waited for this: those were atomic loads.
       observer_.OnFreshMemory(thread, access.address, access.address + access.size);
       for (auto& [other, state] : cache_states_) {
-        if (other != thread) Watch(state, {word, access.size, 0, 0});
+        if (other != thread &&
+            (state.read_more ||
+             std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
+          Watch(state, {word, access.size});
+        }
       }
     }
     use.atomic = true;

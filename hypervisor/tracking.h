@@ -143,11 +143,15 @@ class Tracking {
     // Words it reads plainly that others write atomically. Which of its reads saw what, nobody
     // knows, for the filter may hide them: it takes in what was released there at each of its
     // events, until its epoch ends.
-    struct Watched {
-      std::uint64_t address, size, ip;
-      std::uint32_t frame;
+    struct Word {
+      std::uint64_t address, size;
+      friend bool operator==(const Word&, const Word&) = default;
     };
-    std::vector<Watched> watched;
+    std::vector<Word> watched;
+    // What it has read plainly since its epoch began, and so might read again unseen; more than
+    // that when there were too many.
+    std::vector<std::uint64_t> reads;
+    bool read_more = false;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
   };
 
@@ -157,7 +161,7 @@ class Tracking {
     if (code_cache_) GuestCodeCache::EndEpoch(GuestCodeCache::ThreadOf(carrier));
   }
   void HandleAccessLocked(ThreadId thread, CacheState& state, const agent::QueuedEvent& event);
-  static void Watch(CacheState& state, const CacheState::Watched& word);
+  static void Watch(CacheState& state, const CacheState::Word& word);
   void TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();

@@ -290,6 +290,18 @@ void RaceDetection::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_
   Feed(event);
 }
 
+void RaceDetection::OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  Event event{};
+  event.kind = EventKind::kAtomicRead;
+  event.order = MemoryOrder::kAcquire;
+  event.flags = kOnlyOrders;
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  Feed(event);
+}
+
 void RaceDetection::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
   Event event{};
@@ -498,6 +510,7 @@ void RaceDetection::OnThreadStart(ThreadId parent, ThreadId child,
                                   std::uint64_t stack_end, std::uint64_t thread_pointer) {
   Thread& state = ThreadOf(child);
   state.parent = parent;
+  ThreadOf(parent).thread_pointer = parent_registers.fs_base;
   state.creation_stack = Unwind(parent_registers);
   state.stack_start = stack_start;
   state.stack_end = stack_end;

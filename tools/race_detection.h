@@ -55,6 +55,7 @@ class RaceDetection : public ExecutionObserver {
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
   void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                       std::uint64_t ip, std::uint32_t frame) override;
+  void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
