@@ -381,6 +381,12 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   }
 }
 
+ExecutionObserver::Handover Tracking::OnExecute() {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  return observer_.OnExecute();
+}
+
 int Tracking::OnExit(int status) {
   const std::lock_guard lock(mutex_);
   DrainLocked();

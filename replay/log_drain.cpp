@@ -240,10 +240,16 @@ std::uint64_t LogDrain::Round(bool partial) {
   return taken;
 }
 
-bool LogDrain::ProducerDead() const {
+bool LogDrain::ProducerDead(int wait_ms) const {
   if (producer_ < 0) return true;
   pollfd process{producer_, POLLIN, 0};
-  return poll(&process, 1, 0) == 1;
+  return poll(&process, 1, wait_ms) == 1;
+}
+
+bool LogDrain::ProducerGone() const {
+  if (control_ < 0) return false;
+  pollfd socket{control_, POLLIN, 0};
+  return poll(&socket, 1, 0) == 1;
 }
 
 Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds interval) {
@@ -253,14 +259,23 @@ Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds in
     // Asked before the round, so that the round sees all that was committed until then.
     const bool closed = segment_.header().closed.load() != 0;
     const bool stopped = stop.load();
-    const bool dead = ProducerDead();
-    quiet_ = closed || dead;
+    const bool gone = ProducerGone();
+    char word = 0;
+    const bool said_so = gone && read(control_, &word, 1) == 1;
+    // A process that dies closes its descriptors first.
+    constexpr int kDying = 1000;  // ms
+    // Where the producer's number means nothing (another PID namespace), the socket tells.
+    const bool dead = producer_ < 0 && control_ >= 0
+                          ? gone && !said_so
+                          : ProducerDead(gone && !said_so && !closed ? kDying : 0);
+    quiet_ = closed || dead || gone;
     const std::uint64_t taken = Round(round % kPartialEvery == 0);
     if (closed || stopped) break;
     if (dead) {
       reason = "the recorded process was killed";
       break;
     }
+    if (gone) break;  // another program runs in the process now
     if (taken == 0) std::this_thread::sleep_for(interval);
   }
   return Finish(reason);

@@ -44,6 +44,11 @@ const DetectorResult* Find(const ReplayResult& result, const std::string& name) 
   return nullptr;
 }
 
+// The first frame is the instruction itself, the others are return addresses: the call is before.
+std::uint64_t LookupAddress(const std::vector<std::uint64_t>& frames, std::size_t depth) {
+  return depth == 0 ? frames[depth] : frames[depth] - 1;
+}
+
 const char* AccessName(EventKind kind) {
   switch (kind) {
     case EventKind::kRead:
@@ -60,7 +65,7 @@ const char* AccessName(EventKind kind) {
 }
 
 void AppendAccess(const Access& access, const char* when, const StackTable& stacks,
-                  Symbolizer& symbolizer, std::string* text) {
+                  LogSymbolizer& symbolizer, std::string* text) {
   *text += fmt::format("  {} {} of {} bytes at {:#x} by thread {} (event {}), at {}\n", when,
                        AccessName(access.kind), access.size, access.address, access.thread,
                        access.index, PlaceText(symbolizer.Resolve(access.ip)));
@@ -70,9 +75,9 @@ void AppendAccess(const Access& access, const char* when, const StackTable& stac
     *text += "    (its call stack is not in the log)\n";
     return;
   }
-  int depth = 0;
-  for (const std::uint64_t frame : stack->second) {
-    *text += fmt::format("    #{} {}\n", depth++, PlaceText(symbolizer.Resolve(frame)));
+  for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
+    const Place& place = symbolizer.Resolve(LookupAddress(stack->second, depth));
+    *text += fmt::format("    #{} {}\n", depth, PlaceText(place));
   }
 }
 
@@ -91,14 +96,14 @@ json PlaceJson(const Place& place) {
   return object;
 }
 
-json AccessJson(const Access& access, const StackTable& stacks, Symbolizer& symbolizer) {
+json AccessJson(const Access& access, const StackTable& stacks, LogSymbolizer& symbolizer) {
   json object = {
       {"kind", AccessName(access.kind)}, {"thread", access.thread},
       {"address", access.address},       {"size", access.size},
       {"event", access.index},           {"place", PlaceJson(symbolizer.Resolve(access.ip))}};
   if (const auto stack = stacks.find(access.stack); access.stack != 0 && stack != stacks.end()) {
-    for (const std::uint64_t frame : stack->second) {
-      object["stack"].push_back(PlaceJson(symbolizer.Resolve(frame)));
+    for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
+      object["stack"].push_back(PlaceJson(symbolizer.Resolve(LookupAddress(stack->second, depth))));
     }
   }
   return object;
@@ -106,7 +111,8 @@ json AccessJson(const Access& access, const StackTable& stacks, Symbolizer& symb
 
 }  // namespace
 
-std::string RaceReport(const LogIndex& index, const ReplayResult& result, Symbolizer& symbolizer) {
+std::string RaceReport(const LogIndex& index, const ReplayResult& result,
+                       LogSymbolizer& symbolizer) {
   const LogMetadata& metadata = index.metadata();
   std::string text = fmt::format("{}: {} events of {} threads\n",
                                  metadata.program.empty() ? "trap log" : metadata.program,
@@ -164,7 +170,7 @@ std::string ComparisonReport(const ReplayResult& result, const std::string& trut
 }
 
 json JsonReport(const LogIndex& index, const ReplayResult& result, const std::string& truth,
-                Symbolizer& symbolizer) {
+                LogSymbolizer& symbolizer) {
   json report = {{"program", index.metadata().program},
                  {"events", result.events},
                  {"threads", index.threads().size()},

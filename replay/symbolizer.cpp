@@ -35,12 +35,12 @@ const Dwfl_Callbacks& Callbacks() {
 
 }  // namespace
 
-Symbolizer::Symbolizer(const std::vector<LogModule>& modules, bool use_files)
+LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
   for (const LogModule& module : modules) modules_.push_back({module});
 }
 
-Symbolizer::~Symbolizer() {
+LogSymbolizer::~LogSymbolizer() {
   for (const Opened& opened : modules_) {
     if (opened.session != nullptr) dwfl_end(opened.session);
   }
@@ -62,7 +62,7 @@ std::string BuildIdOf(const std::string& path) {
   return id;
 }
 
-void Symbolizer::Open(Opened& opened) const {
+void LogSymbolizer::Open(Opened& opened) const {
   opened.tried = true;
   // Another file in the module's place would give wrong names with confidence.
   if (!use_files_ || opened.module.build_id.empty() ||
@@ -83,7 +83,7 @@ void Symbolizer::Open(Opened& opened) const {
   }
 }
 
-const Place& Symbolizer::Resolve(std::uint64_t address) {
+const Place& LogSymbolizer::Resolve(std::uint64_t address) {
   const auto [at, is_new] = places_.try_emplace(address);
   Place& place = at->second;
   if (!is_new) return place;

@@ -25,13 +25,13 @@ struct Place {
 };
 
 // Not thread-safe.
-class Symbolizer {
+class LogSymbolizer {
  public:
   // `use_files` false: modules and offsets only, which is the same on every machine.
-  Symbolizer(const std::vector<LogModule>& modules, bool use_files);
-  Symbolizer(const Symbolizer&) = delete;
-  Symbolizer& operator=(const Symbolizer&) = delete;
-  ~Symbolizer();
+  LogSymbolizer(const std::vector<LogModule>& modules, bool use_files);
+  LogSymbolizer(const LogSymbolizer&) = delete;
+  LogSymbolizer& operator=(const LogSymbolizer&) = delete;
+  ~LogSymbolizer();
 
   const Place& Resolve(std::uint64_t address);
 

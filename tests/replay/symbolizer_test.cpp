@@ -40,7 +40,7 @@ TEST(Symbolizer, NamesFunctionAndLine) {
   const LogModule module = ThisProgram();
   ASSERT_FALSE(module.build_id.empty());
   const auto address = reinterpret_cast<std::uint64_t>(&FunctionToBeNamed);
-  Symbolizer symbolizer({module}, true);
+  LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(address);
   EXPECT_NE(place.function.find("FunctionToBeNamed(int)"), std::string::npos) << place.function;
   EXPECT_NE(place.file.find("symbolizer_test.cpp"), std::string::npos) << place.file;
@@ -51,19 +51,19 @@ TEST(Symbolizer, NamesFunctionAndLine) {
 TEST(Symbolizer, AnotherFileOfThatNameIsNotUsed) {
   LogModule module = ThisProgram();
   module.build_id[0] = module.build_id[0] == '0' ? '1' : '0';
-  Symbolizer symbolizer({module}, true);
+  LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed));
   EXPECT_EQ(place.function, "");
   EXPECT_EQ(PlaceText(place).find("exe+0x"), 0U) << PlaceText(place);
 }
 
 TEST(Symbolizer, WithoutFilesOnlyOffsets) {
-  Symbolizer symbolizer({ThisProgram()}, false);
+  LogSymbolizer symbolizer({ThisProgram()}, false);
   EXPECT_EQ(symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed)).function, "");
 }
 
 TEST(Symbolizer, OutsideAllModules) {
-  Symbolizer symbolizer({}, true);
+  LogSymbolizer symbolizer({}, true);
   EXPECT_EQ(PlaceText(symbolizer.Resolve(0x1234)), "0x1234");
 }
 
