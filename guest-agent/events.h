@@ -13,7 +13,7 @@
 #ifndef TRAPLINE_GUEST_AGENT_EVENTS_H_
 #define TRAPLINE_GUEST_AGENT_EVENTS_H_
 
-#include <stdint.h>
+#include <stdint.h> /* NOLINT(modernize-deprecated-headers): C, too */
 
 #define TRAPLINE_AT_AGENT 0x54524150 /* "TRAP" */
 #define TRAPLINE_AGENT_INTERFACE_VERSION 1

@@ -113,7 +113,10 @@ int GuestThread::Run() {
       carrier_->vcpu().run().immediate_exit = 0;
     } else {
       if (signal_pending_) DeliverPendingSignals();
-      if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) EnterView(View::kWhole);
+      if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
+        EnterView(View::kWhole);
+        runtime_calls_.Clear();
+      }
     }
     unsigned cpu = 0, node = 0;
     getcpu(&cpu, &node);
@@ -656,6 +659,58 @@ void GuestThread::SetTrapFlag(bool on) {
   }
 }
 
+namespace {
+
+// Hands on what a statically linked program's calls of its runtime mean.
+class RuntimeCallReporter : public RuntimeCallSink {
+ public:
+  RuntimeCallReporter(Tracking& tracking, Carrier& carrier)
+      : tracking_(tracking), carrier_(carrier) {}
+
+  void Event(std::uint64_t kind, std::uint64_t address, std::uint64_t size,
+             std::uint64_t ip) override {
+    tracking_.OnRuntimeEvent(carrier_, kind, address, size, ip);
+  }
+  void Access(std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip,
+              const RegisterFile& caller) override {
+    tracking_.CheckRuntime(carrier_, kind, address, size, ip, caller);
+  }
+  std::optional<std::uint64_t> ThreadNumber(std::uint64_t pthread) override {
+    return tracking_.ThreadByPointer(pthread);
+  }
+
+ private:
+  Tracking& tracking_;
+  Carrier& carrier_;
+};
+
+}  // namespace
+
+// Whether the instruction about to be let through belongs to the runtime inside a statically linked
+// program: then it is not checked, but may begin a call that means something.
+bool GuestThread::LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers) {
+  Tracking& tracking = *process_->tracking();
+  const StaticRuntime* const runtime = tracking.static_runtime();
+  if (runtime == nullptr) return false;
+  const bool on_alternate_stack = alternate_stack.Contains(registers.gpr[kRsp]);
+  RuntimeCallReporter reporter(tracking, *carrier_);
+  if (!runtime->IsRuntime(registers.rip)) {
+    runtime_calls_.InProgram(registers.gpr[kRsp], on_alternate_stack, reporter);
+    return false;
+  }
+  runtime_calls_.BeforeRuntime(*runtime, instruction, registers, on_alternate_stack, reporter);
+  return true;
+}
+
+// A step, or a change to tracked code, brought the thread to `rip`.
+void GuestThread::NoteArrival(std::uint64_t rip, std::uint64_t rsp) {
+  if (runtime_calls_.empty()) return;
+  Tracking& tracking = *process_->tracking();
+  RuntimeCallReporter reporter(tracking, *carrier_);
+  runtime_calls_.Arrived(*tracking.static_runtime(), rip, rsp, Registers().gpr[kRax],
+                         alternate_stack.Contains(rsp), reporter);
+}
+
 // The instruction at RIP touches a shared page (`fault_address`), or, `chained`, the thread has
 // just stepped up to it and it might. Reports what it is about to do, and lets it through with one
 // step. False, only if chained: it touches nothing shared.
@@ -668,13 +723,15 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   Step step;
   step.rip = registers.rip;
   step.program_traps = (registers.rflags & kFlagTrap) != 0;
+  const bool is_runtime = instruction && LetRuntimeThrough(*instruction, registers);
   if (instruction) {
-    if (Tracking::NeedsVectors(*instruction)) {
+    if (!is_runtime && Tracking::NeedsVectors(*instruction)) {
       Detach();
       registers = Registers();
       registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());
     }
-    const bool checked = tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
+    const bool checked =
+        is_runtime || tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
     if (chained && !checked) return false;
     // Nothing of what it is known to do is where it faulted: its effects are not known.
     if (!checked) tracking.CheckUnknown(*carrier_, fault_address, write, registers);
@@ -763,6 +820,7 @@ void GuestThread::FinishStep() {
     ForceSignal(DescribeException(kVectorDebug, 0));
     return;
   }
+  NoteArrival(frame.rip, frame.rsp);
   if (!signal_pending_ && StartStep(true, 0, false)) return;
   EnterView(View::kClosed);
 }

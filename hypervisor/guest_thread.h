@@ -12,6 +12,7 @@
 #include <string>
 
 #include "hypervisor/machine.h"
+#include "hypervisor/runtime_calls.h"
 #include "hypervisor/signals.h"
 #include "translator/instruction.h"
 #include "translator/memory_access.h"
@@ -19,6 +20,7 @@
 namespace trapline {
 
 class Process;
+class Tracking;
 
 class GuestThread {
  public:
@@ -120,6 +122,8 @@ class GuestThread {
   void HandleException(unsigned vector);
   void HandlePageFault(std::uint64_t error_code);
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);
+  bool LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers);
+  void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
   bool RepeatInMonitor(const Instruction& instruction);
   void FinishStep();
   void CancelStep();
@@ -143,6 +147,7 @@ class GuestThread {
   kvm_regs context_{};
   View view_ = View::kWhole;
   std::optional<Step> step_;
+  RuntimeCalls runtime_calls_;  // of a statically linked program
   bool detached_ = false;
   bool exit_requested_ = false;
   int exit_status_ = 0;

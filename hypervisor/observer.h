@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ class ExecutionObserver {
   ExecutionObserver(const ExecutionObserver&) = delete;
   ExecutionObserver& operator=(const ExecutionObserver&) = delete;
   virtual ~ExecutionObserver() = default;
+
+  // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
+  virtual void SetRuntimeCode(std::function<bool(std::uint64_t address)> /*is_runtime*/) {}
 
   // The process runs its first instruction.
   virtual void OnStart(pid_t tid) = 0;

@@ -214,6 +214,8 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
       LoadProgram(address_space_, executable, tracking_ ? WithPreload(environment) : environment,
                   machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
+  if (tracking_ && !executable.image.interpreter)
+    tracking_->SetStaticRuntime(StaticRuntime::Read(executable.file.get(), program->bias));
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
   SetCommandName(executable.path);

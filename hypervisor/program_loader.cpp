@@ -445,7 +445,7 @@ Expected<LoadedProgram, LoadError> LoadProgram(AddressSpace& space, const Execut
 
   DescribeToKernel(program->bias + image.low, program->bias + image.high, stack.sp(),
                    argument_start, argument_end, environment_end, auxiliary);
-  return LoadedProgram{entry, stack.sp()};
+  return LoadedProgram{entry, stack.sp(), program->bias};
 }
 
 }  // namespace trapline

@@ -44,6 +44,7 @@ std::string FindInPath(const std::string& name);
 struct LoadedProgram {
   std::uint64_t entry = 0;  // first instruction: the ELF interpreter's, or the program's own
   std::uint64_t stack_pointer = 0;
+  std::uint64_t bias = 0;  // of the program itself: its addresses in memory - those in its file
 };
 
 // Maps the program and its ELF interpreter, builds the initial stack. `guest_tsc_is_host_tsc`:

@@ -46,6 +46,13 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   space_.SetTrackingRules(std::move(rules));
 }
 
+void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
+  if (!runtime) return;
+  static_runtime_ = std::move(runtime);
+  observer_.SetRuntimeCode(
+      [this](std::uint64_t address) { return static_runtime_->IsRuntime(address); });
+}
+
 // --- threads
 
 void Tracking::Register(Carrier& carrier) {
@@ -72,6 +79,10 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   const bool starts = !active_.exchange(true);
   alone_ = false;
   parent.thread_page().tracking = 1;
+  if (static_runtime_) {
+    thread_pointers_[parent_registers.fs_base] = NumberOf(parent);
+    if (thread_pointer != 0) thread_pointers_[thread_pointer] = child;
+  }
   observer_.OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
                           thread_pointer);
   return starts;
@@ -143,6 +154,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   unjoined_.clear();
   words_.clear();
   thread_words_.clear();
+  thread_pointers_.clear();
   active_ = false;
   Register(survivor);
   statistics_ = {};
@@ -168,14 +180,30 @@ void Tracking::DrainLocked() {
   if (drained_.empty()) return;
   std::sort(drained_.begin(), drained_.end(),
             [](const auto& a, const auto& b) { return a.second.sequence < b.second.sequence; });
-  for (const auto& [thread, event] : drained_) {
-    ++statistics_.runtime_events;
-    if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
-    if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
-      ForgetWordsLocked(event.address, event.address + event.size);
-    }
-    observer_.OnRuntimeEvent(thread, event);
+  for (const auto& [thread, event] : drained_) HandleEventLocked(thread, event);
+}
+
+void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  ++statistics_.runtime_events;
+  if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
+  if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
+    ForgetWordsLocked(event.address, event.address + event.size);
   }
+  observer_.OnRuntimeEvent(thread, event);
+}
+
+void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
+                              std::uint64_t size, std::uint64_t ip) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  HandleEventLocked(NumberOf(carrier), {0, kind, address, size, ip});
+}
+
+std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = thread_pointers_.find(thread_pointer);
+  if (found == thread_pointers_.end()) return std::nullopt;
+  return found->second;
 }
 
 void Tracking::Drain() {

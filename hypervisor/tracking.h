@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/observer.h"
+#include "hypervisor/static_runtime.h"
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -36,6 +38,11 @@ class Tracking {
            std::function<bool(const std::string& path)> is_untracked_module);
 
   ExecutionObserver& observer() { return observer_; }
+
+  // Of a statically linked program; before it runs.
+  void SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime);
+  // Null for all other programs.
+  const StaticRuntime* static_runtime() const { return static_runtime_.get(); }
 
   // More than one thread is or was alive, and accesses are checked.
   bool active() const { return active_.load(std::memory_order_acquire); }
@@ -78,6 +85,12 @@ class Tracking {
   // The runtime reports an access of its caller (trapline_agent_interface::access).
   void CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t address, std::uint64_t size,
                     std::uint64_t ip, const RegisterFile& registers);
+  // The runtime's part of a statically linked program says something (events.h), seen by the
+  // monitor itself: nothing from TRAPLINE_READ on.
+  void OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
+                      std::uint64_t size, std::uint64_t ip);
+  // The thread that has this thread pointer, of those of a statically linked program.
+  std::optional<ThreadId> ThreadByPointer(std::uint64_t thread_pointer);
   // A system call reads or writes the caller's memory.
   void CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address, std::uint64_t size,
                        const RegisterFile& registers);
@@ -112,6 +125,7 @@ class Tracking {
   EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
+  void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
   void Register(Carrier& carrier);
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
@@ -121,6 +135,7 @@ class Tracking {
 
   AddressSpace& space_;
   ExecutionObserver& observer_;
+  std::unique_ptr<const StaticRuntime> static_runtime_;
   std::atomic<bool> active_{false};
   std::atomic<bool> alone_{false};  // only one thread is registered, tracking is active
   std::atomic<std::uint64_t> traps_{0}, chained_{0}, view_changes_{0};
@@ -135,6 +150,7 @@ class Tracking {
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
+  std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;
 
   std::mutex code_mutex_;

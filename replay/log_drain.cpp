@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace trapline {
@@ -240,10 +242,26 @@ std::uint64_t LogDrain::Round(bool partial) {
   return taken;
 }
 
-bool LogDrain::ProducerDead(int wait_ms) const {
+bool LogDrain::ProducerDead() const {
   if (producer_ < 0) return true;
   pollfd process{producer_, POLLIN, 0};
-  return poll(&process, 1, wait_ms) == 1;
+  return poll(&process, 1, 0) == 1;
+}
+
+bool LogDrain::ProducerExiting() const {
+  constexpr unsigned kExiting = 4;  // PF_EXITING of the kernel's task flags
+  std::ifstream file(fmt::format("/proc/{}/stat", segment_.header().producer_pid));
+  std::string text;
+  std::getline(file, text);
+  // proc(5): the second field is the name in parentheses, the ninth the flags.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return true;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i < 9; ++i) fields >> field;
+  unsigned flags = kExiting;
+  fields >> flags;
+  return (flags & kExiting) != 0;
 }
 
 bool LogDrain::ProducerGone() const {
@@ -262,12 +280,12 @@ Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds in
     const bool gone = ProducerGone();
     char word = 0;
     const bool said_so = gone && read(control_, &word, 1) == 1;
-    // A process that dies closes its descriptors first.
-    constexpr int kDying = 1000;  // ms
-    // Where the producer's number means nothing (another PID namespace), the socket tells.
+    // Where the producer's number means nothing (another PID namespace), the socket tells. A
+    // process that dies closes its descriptors before it is dead.
+    const bool unexplained = gone && !said_so && !closed;
     const bool dead = producer_ < 0 && control_ >= 0
-                          ? gone && !said_so
-                          : ProducerDead(gone && !said_so && !closed ? kDying : 0);
+                          ? unexplained
+                          : ProducerDead() || (unexplained && ProducerExiting());
     quiet_ = closed || dead || gone;
     const std::uint64_t taken = Round(round % kPartialEvery == 0);
     if (closed || stopped) break;

@@ -64,7 +64,9 @@ class LogDrain {
   Status Resume(const std::string& path, const LogIndex& index);
   // For a file that starts anew: takes the chunks as they are, and says what is gone already.
   void StartAnew();
-  bool ProducerDead(int wait_ms = 0) const;
+  bool ProducerDead() const;
+  // It has closed its descriptors because it dies, and not for an execve.
+  bool ProducerExiting() const;
   // The producer has closed its end of the control socket, or said that it runs another program.
   bool ProducerGone() const;
   void WriteMetadata();

@@ -12,7 +12,8 @@
 namespace trapline {
 
 // The races of each detector, one for each pair of places, in order of discovery.
-std::string RaceReport(const LogIndex& index, const ReplayResult& result, LogSymbolizer& symbolizer);
+std::string RaceReport(const LogIndex& index, const ReplayResult& result,
+                       LogSymbolizer& symbolizer);
 
 // A table of the detectors side by side: pairs of places found, and how many of them the detector
 // `truth` (one of the result's) found too, missed by comparison, or did not find; time; memory;

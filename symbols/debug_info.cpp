@@ -16,14 +16,31 @@ constexpr int kMaxDepth = 64;  // of nested DIEs
 // Beyond this an index of all variables would take minutes; symbols have to do.
 constexpr std::uint64_t kMaxIndexed = 512ull << 20;
 
-std::string NameOf(Dwarf_Die& die) {
-  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
+std::string LinkageName(Dwarf_Die& die) {
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     Dwarf_Attribute attribute;
     if (dwarf_attr_integrate(&die, name, &attribute) == nullptr) continue;
     const char* text = dwarf_formstring(&attribute);
     if (text != nullptr) return text;
   }
   return {};
+}
+
+// The DIE that has the name: an instance refers to what it is an instance of, a definition to its
+// declaration.
+Dwarf_Die Named(Dwarf_Die die) {
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    Dwarf_Attribute attribute;
+    if (dwarf_attr(&die, DW_AT_name, &attribute) != nullptr) break;
+    Dwarf_Die next;
+    if ((dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
+         dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr) ||
+        dwarf_formref_die(&attribute, &next) == nullptr) {
+      break;
+    }
+    die = next;
+  }
+  return die;
 }
 
 std::string FileOfDeclaration(Dwarf_Die& die) {
@@ -39,10 +56,13 @@ bool IsLibraryHeader(std::string_view file) {
          file.find("/core/src/") != std::string_view::npos;
 }
 
-// The function's name inside shared_ptr's reference counting, whose plain loads are atomic too.
-bool IsReferenceCount(std::string_view name) {
-  return name.find("_Sp_counted_base") != std::string_view::npos ||
-         name.find("_Sp_counted_deleter") != std::string_view::npos;
+// The functions that count shared_ptr's references: their plain loads are atomic too. Not the
+// constructors.
+bool IsReferenceCount(std::string_view mangled) {
+  return (mangled.starts_with("_ZNSt16_Sp_counted_base") ||
+          mangled.starts_with("_ZNKSt16_Sp_counted_base")) &&
+         mangled.find("EEC1E") == std::string_view::npos &&
+         mangled.find("EEC2E") == std::string_view::npos;
 }
 
 bool IsScope(int tag) {
@@ -60,6 +80,21 @@ bool IsScope(int tag) {
       return true;
     default:
       return false;
+  }
+}
+
+// "outer::" and "outer::inner::" inside a namespace or class.
+std::string InnerScope(const std::string& scope, Dwarf_Die& die) {
+  const char* name = dwarf_diename(&die);
+  switch (dwarf_tag(&die)) {
+    case DW_TAG_namespace:
+      return scope + (name != nullptr ? name : "(anonymous namespace)") + "::";
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+      return name != nullptr ? scope + name + "::" : scope;
+    default:
+      return scope;
   }
 }
 
@@ -115,12 +150,12 @@ DebugInfo::Unit* DebugInfo::UnitOf(std::uint64_t address) {
 void DebugInfo::Index(Unit& unit) {
   if (unit.indexed) return;
   unit.indexed = true;
-  IndexChildren(unit, unit.die, 0);
+  IndexChildren(unit, unit.die, {}, 0);
   std::sort(unit.functions.begin(), unit.functions.end(),
             [](const Function& a, const Function& b) { return a.low < b.low; });
 }
 
-void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, int depth) {
+void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& scope, int depth) {
   Dwarf_Die die;
   if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
   do {
@@ -131,8 +166,12 @@ void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, int depth) {
         if (low != 0 && low < high) unit.functions.push_back({low, high, die});
       }
     }
+    if (tag == DW_TAG_subprogram && !scope.empty() && dwarf_hasattr(&die, DW_AT_name) != 0 &&
+        dwarf_hasattr(&die, DW_AT_linkage_name) == 0) {
+      scopes_.emplace(dwarf_dieoffset(&die), scope);
+    }
     if (tag == DW_TAG_variable || tag == DW_TAG_member) AddVariable(die);
-    if (IsScope(tag)) IndexChildren(unit, die, depth + 1);
+    if (IsScope(tag)) IndexChildren(unit, die, InnerScope(scope, die), depth + 1);
   } while (dwarf_siblingof(&die, &die) == 0);
 }
 
@@ -241,6 +280,16 @@ std::vector<Dwarf_Die> DebugInfo::Chain(Unit& unit, std::uint64_t address) {
   return chain;
 }
 
+std::string DebugInfo::NameOf(Dwarf_Die& die) const {
+  std::string name = LinkageName(die);
+  if (!name.empty()) return name;
+  Dwarf_Die named = Named(die);
+  const auto scope = scopes_.find(dwarf_dieoffset(&named));
+  const char* own = dwarf_diename(&named);
+  if (own == nullptr) return {};
+  return scope != scopes_.end() ? scope->second + own : own;
+}
+
 std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
   std::vector<SourceFrame> frames;
   Unit* unit = UnitOf(address);
@@ -284,7 +333,7 @@ bool DebugInfo::IsAtomic(std::uint64_t address) {
   std::vector<Dwarf_Die> chain = Chain(*unit, address);
   for (std::size_t i = chain.size(); i-- > 0;) {
     const std::string file = FileOfDeclaration(chain[i]);
-    if (IsAtomicHeader(file) || IsReferenceCount(NameOf(chain[i]))) return true;
+    if (IsAtomicHeader(file) || IsReferenceCount(LinkageName(chain[i]))) return true;
     // The program's own code, called back from the library: what it does is its own.
     if (!IsLibraryHeader(file)) return false;
   }
@@ -315,7 +364,7 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(Dwarf_Die& scope, std:
                                                           std::uint64_t address,
                                                           const EvaluationContext& context,
                                                           bool everywhere, int depth,
-                                                          std::string& function) {
+                                                          std::string& function) const {
   Dwarf_Die die;
   if (depth == kMaxDepth || dwarf_child(&scope, &die) != 0) return std::nullopt;
   const int scope_tag = dwarf_tag(&scope);

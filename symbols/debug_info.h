@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "symbols/dwarf_expression.h"
@@ -75,20 +76,23 @@ class DebugInfo {
 
   Unit* UnitOf(std::uint64_t address);
   void Index(Unit& unit);
-  void IndexChildren(Unit& unit, Dwarf_Die& parent, int depth);
+  void IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& scope, int depth);
   void AddVariable(Dwarf_Die& die);
   void IndexAll();
   std::optional<Variable> Find(std::vector<Static>* statics, std::uint64_t address);
   static Variable Described(Dwarf_Die& die, std::uint64_t begin, std::uint64_t address);
-  static std::optional<Variable> FindLocalIn(Dwarf_Die& scope, std::uint64_t pc,
-                                             std::uint64_t address,
-                                             const EvaluationContext& context, bool everywhere,
-                                             int depth, std::string& function);
+  std::optional<Variable> FindLocalIn(Dwarf_Die& scope, std::uint64_t pc, std::uint64_t address,
+                                      const EvaluationContext& context, bool everywhere, int depth,
+                                      std::string& function) const;
+  // Mangled, or else with the scopes it is in.
+  std::string NameOf(Dwarf_Die& die) const;
   // The function at `address` and what is inlined there, outermost first.
   std::vector<Dwarf_Die> Chain(Unit& unit, std::uint64_t address);
 
   std::deque<Unit> units_;
   std::vector<Range> ranges_;  // sorted by low
+  // Of functions that have no linkage name, by the offset of their DIE.
+  std::unordered_map<Dwarf_Off, std::string> scopes_;
   bool all_indexed_ = false;
   std::uint64_t information_size_ = 0;           // bytes of .debug_info
   std::vector<Static> statics_, thread_locals_;  // sorted by begin once all is indexed

@@ -17,10 +17,10 @@ namespace trapline {
 inline constexpr int kRegisterCount = 17;
 inline constexpr int kRbx = 3, kRbp = 6, kRsp = 7, kR12 = 12, kR15 = 15, kReturnAddress = 16;
 
-using RegisterFile = std::array<std::uint64_t, kRegisterCount>;  // by DWARF number
+using FrameRegisters = std::array<std::uint64_t, kRegisterCount>;  // by DWARF number
 
 struct EvaluationContext {
-  const RegisterFile& registers;
+  const FrameRegisters& registers;
   const MemoryReader& memory;
   std::uint32_t known_registers = ~0u;  // bit n: register n
   std::optional<std::uint64_t> cfa = std::nullopt;

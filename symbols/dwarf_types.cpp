@@ -77,6 +77,12 @@ std::string NameAt(Dwarf_Die& type, int depth) {
     Dwarf_Die next;
     return TypeOf(type, next) ? NameAt(next, depth + 1) : std::string("void");
   };
+  // Of an array the elements are qualified, and the array once more.
+  const auto qualified = [&](const char* qualifier) {
+    Dwarf_Die next;
+    const bool is_array = TypeOf(type, next) && dwarf_tag(&next) == DW_TAG_array_type;
+    return is_array ? inner() : qualifier + inner();
+  };
   switch (tag) {
     case DW_TAG_pointer_type:
       return inner() + "*";
@@ -85,9 +91,9 @@ std::string NameAt(Dwarf_Die& type, int depth) {
     case DW_TAG_rvalue_reference_type:
       return inner() + "&&";
     case DW_TAG_const_type:
-      return "const " + inner();
+      return qualified("const ");
     case DW_TAG_volatile_type:
-      return "volatile " + inner();
+      return qualified("volatile ");
     case DW_TAG_atomic_type:
       return "_Atomic " + inner();
     case DW_TAG_restrict_type:

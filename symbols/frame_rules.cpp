@@ -21,8 +21,8 @@ bool IsCfaOffset(const std::vector<Dwarf_Op>& expression, std::int64_t& offset) 
 
 }  // namespace
 
-bool FullRule::Apply(const RegisterFile& frame, const MemoryReader& memory, RegisterFile& caller,
-                     std::uint64_t& cfa_value) const {
+bool FullRule::Apply(const FrameRegisters& frame, const MemoryReader& memory,
+                     FrameRegisters& caller, std::uint64_t& cfa_value) const {
   bool is_value = false;
   EvaluationContext context{.registers = frame, .memory = memory};
   if (!EvaluateExpression(cfa, context, cfa_value, is_value)) return false;

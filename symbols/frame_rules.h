@@ -86,7 +86,7 @@ struct FullRule {
 
   // The caller's registers (rip in kReturnAddress) from the frame's own. False if memory cannot be
   // read or the expressions are not understood. `cfa` is set as soon as it is known.
-  bool Apply(const RegisterFile& frame, const MemoryReader& memory, RegisterFile& caller,
+  bool Apply(const FrameRegisters& frame, const MemoryReader& memory, FrameRegisters& caller,
              std::uint64_t& cfa_value) const;
 };
 

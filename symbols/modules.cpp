@@ -221,7 +221,11 @@ auto Modules::WithKnowledgeOf(std::uint64_t address, Answer answer) {
     const std::shared_lock lock(mutex_);
     if (KnownMapping(address) != nullptr) return answer();
   }
+  // Reading the maps costs 100 us and more; whoever follows garbage asks for many addresses.
+  char byte = 0;
+  const bool is_there = options_.memory(address, &byte, 1);
   const std::unique_lock lock(mutex_);
+  if (!is_there) return answer();
   if (KnownMapping(address) == nullptr) RefreshLocked();
   return answer();
 }

@@ -74,8 +74,8 @@ class Modules {
   Modules& operator=(const Modules&) = delete;
   ~Modules();
 
-  // The module that covers `address` now, or null. Reads the maps again if `address` lies in no
-  // mapping known so far, or if OnUnmap took one away since.
+  // The module that covers `address` now, or null. Reads the maps again if `address` can be read
+  // but lies in no mapping known so far, or in one that OnUnmap took away.
   const Module* Find(std::uint64_t address);
 
   // The module that covered `address` in that generation. A stack that is kept for later is kept

@@ -31,6 +31,8 @@ constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::u
 // them.
 bool IsGuard(const char* symbol) { return std::strncmp(symbol, "_ZGV", 4) == 0; }
 
+bool IsMangled(const char* name) { return std::strncmp(name, "_Z", 2) == 0; }
+
 // "counter.0" as compilers call a C function's static variable.
 std::string WithoutNumber(const std::string& name) {
   const std::size_t dot = name.rfind('.');
@@ -42,8 +44,8 @@ std::string WithoutNumber(const std::string& name) {
 }
 
 // The registers of a frame that are known.
-RegisterFile RegistersOf(const StackFrame& frame) {
-  RegisterFile registers{};
+FrameRegisters RegistersOf(const StackFrame& frame) {
+  FrameRegisters registers{};
   registers[kRbp] = frame.rbp;
   registers[kRsp] = frame.rsp;
   return registers;
@@ -89,10 +91,12 @@ std::uint64_t FirstLink(const Module& main, const MemoryReader& memory) {
 }  // namespace
 
 std::string Demangle(const std::string& name) {
-  if (!name.starts_with("_Z")) return name;
+  if (!IsMangled(name.c_str())) return name;
   int error = 0;
+  // Parts and copies of a function have suffixes: ".cold", ".isra.0".
+  const std::string whole = name.substr(0, name.find('.'));
   const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &error), &std::free);
+      abi::__cxa_demangle(whole.c_str(), nullptr, nullptr, &error), &std::free);
   if (error != 0) return name;
   std::string text = plain.get();
   // Rust's older names carry a hash: "::h" and 16 digits.
@@ -118,12 +122,14 @@ class Symbolizer::Implementation {
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
       if (contents.debug_info) place.frames = contents.debug_info->Frames(place.offset);
-      if (contents.symbols && (place.frames.empty() || place.frames.back().function.empty())) {
-        const auto* symbol = contents.symbols->FindFunction(place.offset);
-        if (symbol != nullptr) {
-          if (place.frames.empty()) place.frames.emplace_back();
-          place.frames.back().function = symbol->name;
-        }
+      const ElfSymbols::Symbol* symbol =
+          contents.symbols ? contents.symbols->FindFunction(place.offset) : nullptr;
+      if (symbol != nullptr) {
+        if (place.frames.empty()) place.frames.emplace_back();
+        // Debug information has no linkage names of what is local to a file.
+        std::string& function = place.frames.back().function;
+        if (function.empty() || (IsMangled(symbol->name) && !IsMangled(function.c_str())))
+          function = symbol->name;
       }
       for (SourceFrame& frame : place.frames) frame.function = Demangle(frame.function);
     }
@@ -298,7 +304,7 @@ class Symbolizer::Implementation {
     const std::unique_lock lock(mutex_);
     Contents& contents = ContentsOf(*module);
     if (!contents.debug_info) return std::nullopt;
-    const RegisterFile registers = RegistersOf(frame);
+    const FrameRegisters registers = RegistersOf(frame);
     EvaluationContext context{.registers = registers, .memory = modules_.memory()};
     context.known_registers = 1u << kRbp | 1u << kRsp;
     context.cfa = frame.cfa;

@@ -102,7 +102,7 @@ class RuleTable {
   std::size_t count_ = 0;
 };
 
-// The part of a stack that was read last: one call of the reader serves many frames.
+// The page of a stack that was read last: one call of the reader serves many frames.
 class StackWindow {
  public:
   explicit StackWindow(const MemoryReader& memory) : memory_(memory) {}
@@ -141,7 +141,7 @@ class StackWindow {
   const MemoryReader& memory_;
   std::uint64_t begin_ = 0;
   std::size_t size_ = 0;
-  alignas(8) char bytes_[1024];
+  alignas(8) char bytes_[kPage];
 };
 
 // `mov $15, %rax; syscall`: how every signal trampoline of x86-64 begins, for debuggers know it by
@@ -164,7 +164,7 @@ bool IsTrampoline(std::uint64_t pc, const MemoryReader& memory) {
 
 // The registers in the ucontext that a signal trampoline finds at rsp (sys/ucontext.h,
 // uc_mcontext.gregs: r8 .. r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip).
-bool ReadSignalContext(std::uint64_t rsp, StackWindow& stack, RegisterFile& registers) {
+bool ReadSignalContext(std::uint64_t rsp, StackWindow& stack, FrameRegisters& registers) {
   constexpr std::uint64_t kGeneralRegisters = 40;
   constexpr std::array<int, kRegisterCount> kOrder = {
       8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, kReturnAddress};
@@ -183,9 +183,9 @@ class Unwinder::Implementation {
   template <typename Emit>
   std::size_t Walk(const UnwindRegisters& start, const MemoryReader& memory, std::size_t limit,
                    Emit emit) {
-    RegisterFile registers = {start.rax, start.rdx, start.rcx, start.rbx, start.rsi, start.rdi,
-                              start.rbp, start.rsp, start.r8,  start.r9,  start.r10, start.r11,
-                              start.r12, start.r13, start.r14, start.r15, start.rip};
+    FrameRegisters registers = {start.rax, start.rdx, start.rcx, start.rbx, start.rsi, start.rdi,
+                                start.rbp, start.rsp, start.r8,  start.r9,  start.r10, start.r11,
+                                start.r12, start.r13, start.r14, start.r15, start.rip};
     StackWindow stack(memory);
     bool is_return_address = false;
     std::uint64_t last_cfa = 0;
@@ -201,7 +201,7 @@ class Unwinder::Implementation {
       // A signal trampoline was not called: nothing of it lies before the address it returns to.
       const bool is_signal = IsSignalFrame(rule);
       frame.is_return_address = is_return_address && !is_signal;
-      RegisterFile caller;
+      FrameRegisters caller;
       const bool goes_on =
           Step(rule, registers, is_return_address, memory, stack, caller, frame.cfa);
       emit(depth++, frame);
@@ -316,8 +316,8 @@ class Unwinder::Implementation {
   }
 
   // From `frame` to `caller`; `cfa` is set as far as it is known.
-  bool Step(CompactRule rule, const RegisterFile& frame, bool is_return_address,
-            const MemoryReader& memory, StackWindow& stack, RegisterFile& caller,
+  bool Step(CompactRule rule, const FrameRegisters& frame, bool is_return_address,
+            const MemoryReader& memory, StackWindow& stack, FrameRegisters& caller,
             std::uint64_t& cfa) {
     switch (rule.kind()) {
       case CompactRule::Kind::kRegular:
@@ -348,8 +348,8 @@ class Unwinder::Implementation {
            (rule.kind() == CompactRule::Kind::kFull && Full(rule).is_signal_frame);
   }
 
-  static bool StepRegular(CompactRule rule, const RegisterFile& frame, StackWindow& stack,
-                          RegisterFile& caller, std::uint64_t& cfa) {
+  static bool StepRegular(CompactRule rule, const FrameRegisters& frame, StackWindow& stack,
+                          FrameRegisters& caller, std::uint64_t& cfa) {
     cfa = frame[rule.cfa_register()] + static_cast<std::uint64_t>(rule.cfa_offset());
     caller = frame;
     caller[kRsp] = cfa;
@@ -366,8 +366,8 @@ class Unwinder::Implementation {
 
   // Code nobody describes: first what the instruction at hand says of a function that has no frame
   // yet or any more, then rbp as a frame pointer, then a leaf function without one.
-  bool StepByFramePointer(const RegisterFile& frame, bool is_return_address,
-                          const MemoryReader& memory, StackWindow& stack, RegisterFile& caller,
+  bool StepByFramePointer(const FrameRegisters& frame, bool is_return_address,
+                          const MemoryReader& memory, StackWindow& stack, FrameRegisters& caller,
                           std::uint64_t& cfa) {
     caller = frame;
     const std::uint64_t rsp = frame[kRsp], rbp = frame[kRbp];
@@ -427,11 +427,10 @@ class Unwinder::Implementation {
   bool FollowsCall(std::uint64_t address, const MemoryReader& memory) {
     constexpr int kLongest = 7;
     unsigned char code[kLongest + 1] = {};
-    if (address < kPage || address >> 47 != 0 || !modules_.IsExecutable(address - 1) ||
-        !memory(address - kLongest, code, kLongest)) {
+    if (address < kPage || address >> 47 != 0 || !memory(address - kLongest, code, kLongest)) {
       return false;
     }
-    if (code[2] == 0xe8) return true;
+    const bool is_direct = code[2] == 0xe8;
     const auto is_indirect = [&](int length) {
       const unsigned char* at = code + kLongest - length;
       if (at[0] != 0xff || (at[1] >> 3 & 7) != 2) return false;
@@ -443,7 +442,9 @@ class Unwinder::Implementation {
         expected += 4;
       return expected == length;
     };
-    return is_indirect(2) || is_indirect(3) || is_indirect(4) || is_indirect(6) || is_indirect(7);
+    return (is_direct || is_indirect(2) || is_indirect(3) || is_indirect(4) || is_indirect(6) ||
+            is_indirect(7)) &&
+           modules_.IsExecutable(address - 1);
   }
 
   Modules& modules_;

@@ -6,6 +6,9 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "hypervisor/kvm.h"
+#include "symbols/module_image.h"
+
 namespace trapline {
 namespace {
 
@@ -74,7 +77,9 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
     : is_untracked_(std::move(is_untracked)),
       modules_(WithoutMonitor()),
       unwinder_(modules_),
-      symbolizer_(modules_) {}
+      symbolizer_(modules_) {
+  SetDescriptorMover(&MoveOutOfTheWay);
+}
 
 void ExecutionEvents::Feed(const Event& event) {
   if (ended_) return;
@@ -98,6 +103,7 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
 }
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
+  if (is_runtime_code_ && is_runtime_code_(ip)) return true;
   const Module* const module = modules_.Find(ip);
   return module != nullptr && (module->is_vdso() || is_untracked_(module->path));
 }

@@ -92,6 +92,9 @@ class ExecutionEvents : public ExecutionObserver {
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
 
+  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
+    is_runtime_code_ = std::move(is_runtime);
+  }
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
@@ -130,6 +133,7 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsUntracked(std::uint64_t ip);
 
   const std::function<bool(const std::string&)> is_untracked_;
+  std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
   Modules modules_;
   Unwinder unwinder_;
   Symbolizer symbolizer_;

@@ -83,12 +83,7 @@ Status LogRecording::Start() {
   RecorderOptions options;
   options.segment.memory_bytes = kSegmentBytes;
   options.drain_command = {ReplayExecutable(), "log", "drain", "--attended"};
-  options.move_descriptor = [](int descriptor) {
-    const int moved = OpenOutOfTheWay([descriptor] { return dup(descriptor); }).Release();
-    if (moved < 0) return descriptor;
-    close(descriptor);
-    return moved;
-  };
+  options.move_descriptor = &MoveOutOfTheWay;
   Status status = recorder_->Start(Path(), metadata_, options);
   if (!status.ok()) recorder_.reset();
   return status;

@@ -133,6 +133,7 @@ ReportAccess RaceDetection::Describe(const Access& access) {
                                                         : AccessOperation::kRead;
   described.size = access.size;
   described.address = access.address;
+  described.place = access.ip;
   const AccessContext& context = events_.context(access.stack);
   described.stack = events_.stack(context.stack);
   described.generation = context.generation;

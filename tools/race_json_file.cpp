@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 namespace trapline {
@@ -17,10 +18,16 @@ using nlohmann::json;
 // An exclusive lock on the whole file, until destroyed.
 class FileLock {
  public:
+  // Gives up after a while: a process that was stopped in the middle must not stop all others.
   explicit FileLock(int descriptor) : descriptor_(descriptor) {
-    do {
-      error_ = fcntl(descriptor_, F_SETLKW, Description(F_WRLCK)) == 0 ? 0 : errno;
-    } while (error_ == EINTR);
+    constexpr int kTries = 30'000;
+    constexpr timespec kPause = {0, 1'000'000};
+    for (int i = 0; i < kTries; ++i) {
+      error_ = fcntl(descriptor_, F_SETLK, Description(F_WRLCK)) == 0 ? 0 : errno;
+      if (error_ != EAGAIN && error_ != EACCES && error_ != EINTR) return;
+      nanosleep(&kPause, nullptr);
+    }
+    error_ = ETIMEDOUT;
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -151,6 +158,8 @@ Status RaceJsonFile::Merge(const json& process) {
                                      process["process"]["process"].dump(), path_, why));
   };
   const FileLock file_lock(descriptor_);
+  if (file_lock.error() == ETIMEDOUT)
+    return failed("another process has kept it locked for half a minute");
   if (file_lock.error() != 0) return failed(std::strerror(file_lock.error()));
   std::string before;
   if (!ReadAll(descriptor_, before)) return failed(std::strerror(errno));

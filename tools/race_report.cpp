@@ -58,14 +58,14 @@ class RaceReports::Implementation {
   std::optional<std::string> Add(const RaceReport& report) {
     const std::unique_lock lock(mutex_);
     std::array<Place, 2> places;
-    bool is_outermost = true;  // both places are the stacks' first pcs
+    bool at_first_pcs = true;
     for (int i = 0; i < 2; ++i) {
       std::size_t depth = 0;
       places[i] = TrackedPlace(report.accesses[i], depth);
-      is_outermost = is_outermost && depth == 0;
+      at_first_pcs = at_first_pcs && depth == 0;
     }
     const auto [at, is_new] = numbers_.try_emplace(Unordered(places[0], places[1]), found_.size());
-    if (is_outermost) {
+    if (at_first_pcs) {
       const std::uint64_t a = FirstPc(report.accesses[0]), b = FirstPc(report.accesses[1]);
       by_pc_[std::minmax(a, b)] = at->second;
     }
@@ -174,14 +174,22 @@ class RaceReports::Implementation {
                        [&](const std::string& glob) { return GlobMatches(glob, module->name()); });
   }
 
+  static Place PlaceOf(std::uint64_t pc, const Module* module) {
+    return module != nullptr ? Place(module->index, pc - module->bias) : Place(kNoModule, pc);
+  }
+
   // Where the program made the access: the innermost frame that is not hidden. Without a stack, the
   // address has to tell races apart.
   Place TrackedPlace(const ReportAccess& access, std::size_t& depth) const {
+    if (access.place != 0) {
+      depth = access.place == FirstPc(access) ? 0 : 1;
+      return PlaceOf(access.place, symbolizer_.FindModule(access.place, access.generation));
+    }
     for (depth = 0; depth < access.stack.size(); ++depth) {
       const std::uint64_t pc = LookupPc(access.stack, depth, true);
       const Module* module = symbolizer_.FindModule(pc, access.generation);
       if (IsHidden(module)) continue;
-      return module != nullptr ? Place(module->index, pc - module->bias) : Place(kNoModule, pc);
+      return PlaceOf(pc, module);
     }
     depth = 0;
     return {kNoModule, access.stack.empty() ? access.address : access.stack[0]};

@@ -18,32 +18,37 @@
 
 namespace trapline {
 
+// All members have defaults, so that any of them can be left out of a designated initialiser.
 struct ReportThread {
   std::uint32_t id = 0;  // logical; 0 = the initial thread
   int tid = 0;           // the kernel's number
-  std::string name;
+  std::string name = {};
   std::uint32_t parent = 0;  // logical id of the creator; of thread 0: 0
   // Where it was created: return addresses of the creator, innermost first; empty: not known.
-  std::vector<std::uint64_t> creation_stack;
+  std::vector<std::uint64_t> creation_stack = {};
 };
 
 struct ReportLock {
   std::uint64_t address = 0;
-  std::string kind;                              // "mutex", "rwlock (shared)", "spinlock", ...
-  std::vector<std::uint64_t> acquisition_stack;  // return addresses; empty: not known
+  std::string kind = {};                              // "mutex", "rwlock (shared)", "spinlock", ...
+  std::vector<std::uint64_t> acquisition_stack = {};  // return addresses; empty: not known
 };
 
 enum class AccessOperation { kRead, kWrite, kAtomic };
 
 struct ReportAccess {
-  ReportThread thread;
+  ReportThread thread = {};
   AccessOperation operation = AccessOperation::kRead;
   std::uint64_t size = 0;     // bytes
   std::uint64_t address = 0;  // of the first byte of the access
   // Innermost first. The first pc is the instruction itself, the others are return addresses, as
   // Unwinder::Unwind gives them.
-  std::vector<std::uint64_t> stack;
-  std::vector<ReportLock> locks;  // held at the access, in order of acquisition
+  std::vector<std::uint64_t> stack = {};
+  // An address inside the instruction or call that is to blame, if that is not the innermost one
+  // outside hidden modules (the caller of a library's function); 0: it is. Two races between the
+  // same two places are one.
+  std::uint64_t place = 0;
+  std::vector<ReportLock> locks = {};  // held at the access, in order of acquisition
   // Modules::generation() when the stack was taken; 0: the modules of now.
   std::uint32_t generation = 0;
 };
@@ -52,24 +57,24 @@ struct ReportAccess {
 struct GlobalLocation {};
 struct HeapLocation {
   std::uint64_t start = 0;
-  std::uint64_t size = 0;                       // bytes, as asked for
-  std::vector<std::uint64_t> allocation_stack;  // return addresses, innermost first
-  std::optional<ReportThread> allocated_by;
+  std::uint64_t size = 0;                            // bytes, as asked for
+  std::vector<std::uint64_t> allocation_stack = {};  // return addresses, innermost first
+  std::optional<ReportThread> allocated_by = {};
   bool freed = false;
-  std::vector<std::uint64_t> free_stack;
-  std::optional<ReportThread> freed_by;
+  std::vector<std::uint64_t> free_stack = {};
+  std::optional<ReportThread> freed_by = {};
 };
 struct StackLocation {
-  ReportThread thread;  // whose stack
+  ReportThread thread = {};  // whose stack
   // That thread's frames, if they are live; empty: not known.
-  std::vector<StackFrame> frames;
+  std::vector<StackFrame> frames = {};
 };
 struct ThreadLocalLocation {
-  ReportThread thread;               // whose
+  ReportThread thread = {};          // whose
   std::uint64_t thread_pointer = 0;  // its FS base; 0: not known
 };
 struct MappingLocation {
-  std::string path;          // empty: anonymous memory
+  std::string path = {};     // empty: anonymous memory
   std::uint64_t offset = 0;  // of the address in the file, or from the mapping's start
 };
 struct UnknownLocation {};
@@ -106,11 +111,12 @@ class RaceReports {
   ~RaceReports();
 
   // Takes a race in. Returns the text to print if it is the first of its unordered pair of places
-  // (the innermost pcs not in a hidden module) and not suppressed; else nothing: it is counted.
+  // (ReportAccess::place) and not suppressed; else nothing: it is counted.
   std::optional<std::string> Add(const RaceReport& report);
 
   // Another occurrence of a pair of places that Add knows, without the cost of a report. False if
-  // it does not know it: then call Add. `later` and `earlier` are the stacks' first pcs.
+  // it does not know it: then call Add. For accesses whose places are the first pcs of their
+  // stacks.
   bool AddOccurrence(std::uint64_t earlier, std::uint64_t later);
 
   // How many were printed: different pairs of places, without those suppressed.

@@ -33,31 +33,44 @@ struct NameParts {
   std::size_t end = 0;
 };
 
+// Just behind the parenthesis that closes the one at `at`.
+std::size_t AfterParentheses(std::string_view name, std::size_t at) {
+  int depth = 0;
+  for (; at < name.size(); ++at) {
+    if (name[at] == '(') ++depth;
+    if (name[at] == ')' && --depth == 0) return at + 1;
+  }
+  return at;
+}
+
 NameParts PartsOf(std::string_view name) {
-  constexpr std::string_view kAnonymous = "(anonymous namespace)", kOperator = "operator";
+  constexpr std::string_view kOperator = "operator";
   NameParts parts;
   parts.begins.push_back(0);
-  int depth = 0;  // of template arguments
+  int depth = 0;  // of template arguments and lambdas
   std::size_t at = 0;
   while (at < name.size()) {
     const std::string_view rest = name.substr(at);
-    if (rest.starts_with(kAnonymous)) {
-      at += kAnonymous.size();
-    } else if (rest.starts_with(kOperator) && rest.size() > kOperator.size() &&
-               std::strchr("<>=-+*/%^&|~!,()[]", rest[kOperator.size()]) != nullptr) {
+    if (rest.starts_with(kOperator) && rest.size() > kOperator.size() &&
+        std::strchr("<>=-+*/%^&|~!,([", rest[kOperator.size()]) != nullptr) {
       at += kOperator.size();
-      // operator() has the parameter list after it.
-      if (name.substr(at).starts_with("()")) at += 2;
-      while (at < name.size() && name[at] != '(') ++at;
+      // operator() has its parameter list behind that.
+      if (name[at] == '(') at += 2;
+      at = std::min(name.find('(', at), name.size());
     } else if (rest[0] == '(' && depth == 0) {
-      break;
+      // "(anonymous namespace)::" and "Outer()::" go on.
+      const std::size_t after = AfterParentheses(name, at);
+      const bool goes_on =
+          name.substr(after).starts_with("::") || name.substr(after).starts_with(" const::");
+      if (!goes_on) break;
+      at = name.find("::", after);
     } else if (rest.starts_with("::") && depth == 0) {
       at += 2;
       parts.begins.push_back(at);
     } else {
       if (rest[0] == ' ' && depth == 0) parts.begins.push_back(at + 1);
-      if (rest[0] == '<' || rest[0] == '(') ++depth;
-      if ((rest[0] == '>' || rest[0] == ')') && depth > 0) --depth;
+      if (rest[0] == '<' || rest[0] == '{') ++depth;
+      if ((rest[0] == '>' || rest[0] == '}') && depth > 0) --depth;
       ++at;
     }
   }

@@ -353,6 +353,8 @@ class Decoder {
     } else {
       memory.base = static_cast<std::uint8_t>(rm | extend_base);
     }
+    out_.base = memory.base;
+    if (memory.index != kRsp) out_.index = memory.index;
     if (displacement != 0) {
       out_.displacement_offset = in_.position();
       out_.displacement_size = static_cast<std::uint8_t>(displacement);

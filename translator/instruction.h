@@ -134,6 +134,11 @@ struct Instruction {
   bool has_modrm = false;
   std::uint8_t modrm = 0;
   std::uint8_t modrm_offset = 0;
+  // Base and index of the ModRM operand, also of those that touch no memory (lea, prefetch):
+  // general registers, kRip or kNoRegister. With VSIB the index is a vector register's number, cut
+  // to 0 to 15.
+  std::uint8_t base = kNoRegister;
+  std::uint8_t index = kNoRegister;
   std::uint8_t displacement_offset = 0;
   std::uint8_t displacement_size = 0;
   std::uint8_t immediate_offset = 0;

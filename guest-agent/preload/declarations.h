@@ -3,11 +3,18 @@
 #ifndef TRAPLINE_GUEST_AGENT_PRELOAD_DECLARATIONS_H_
 #define TRAPLINE_GUEST_AGENT_PRELOAD_DECLARATIONS_H_
 
+/* C, too: NOLINTBEGIN(modernize-deprecated-headers,modernize-use-nullptr) */
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define restrict __restrict
+#endif
 
 /* operator new, new[], delete, delete[] in the variants of [new.delete]: plain, nothrow, aligned,
  * sized (Itanium C++ ABI names; size_t is m, std::align_val_t and std::nothrow_t by name). */
@@ -71,8 +78,166 @@ size_t __fread_unlocked_chk(void* restrict block, size_t capacity, size_t size, 
                             FILE* restrict stream);
 char* __fgets_chk(char* restrict buffer, size_t capacity, int size, FILE* restrict stream);
 char* __fgets_unlocked_chk(char* restrict buffer, size_t capacity, int size, FILE* restrict stream);
-ssize_t __getdelim(char** restrict buffer, size_t* restrict capacity, int delimiter,
-                   FILE* restrict stream);
 char* __strdup(const char* text);
+
+/* libgomp: what GCC's code calls (its file libgomp_g.h), and locks. */
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+void GOMP_parallel_sections(void (*body)(void*), void* data, unsigned threads, unsigned count,
+                            unsigned flags);
+unsigned GOMP_parallel_reductions(void (*body)(void*), void* data, unsigned threads,
+                                  unsigned flags);
+void GOMP_parallel_loop_static(void (*body)(void*), void* data, unsigned threads, long begin,
+                               long end, long step, long chunk, unsigned flags);
+void GOMP_parallel_loop_dynamic(void (*body)(void*), void* data, unsigned threads, long begin,
+                                long end, long step, long chunk, unsigned flags);
+void GOMP_parallel_loop_guided(void (*body)(void*), void* data, unsigned threads, long begin,
+                               long end, long step, long chunk, unsigned flags);
+void GOMP_parallel_loop_nonmonotonic_dynamic(void (*body)(void*), void* data, unsigned threads,
+                                             long begin, long end, long step, long chunk,
+                                             unsigned flags);
+void GOMP_parallel_loop_nonmonotonic_guided(void (*body)(void*), void* data, unsigned threads,
+                                            long begin, long end, long step, long chunk,
+                                            unsigned flags);
+void GOMP_parallel_loop_runtime(void (*body)(void*), void* data, unsigned threads, long begin,
+                                long end, long step, unsigned flags);
+void GOMP_parallel_loop_nonmonotonic_runtime(void (*body)(void*), void* data, unsigned threads,
+                                             long begin, long end, long step, unsigned flags);
+void GOMP_parallel_loop_maybe_nonmonotonic_runtime(void (*body)(void*), void* data,
+                                                   unsigned threads, long begin, long end,
+                                                   long step, unsigned flags);
+void GOMP_parallel_start(void (*body)(void*), void* data, unsigned threads);
+void GOMP_parallel_loop_static_start(void (*body)(void*), void* data, unsigned threads, long begin,
+                                     long end, long step, long chunk);
+void GOMP_parallel_loop_dynamic_start(void (*body)(void*), void* data, unsigned threads, long begin,
+                                      long end, long step, long chunk);
+void GOMP_parallel_loop_guided_start(void (*body)(void*), void* data, unsigned threads, long begin,
+                                     long end, long step, long chunk);
+void GOMP_parallel_loop_runtime_start(void (*body)(void*), void* data, unsigned threads, long begin,
+                                      long end, long step);
+void GOMP_parallel_sections_start(void (*body)(void*), void* data, unsigned threads,
+                                  unsigned count);
+void GOMP_parallel_end(void);
+void GOMP_barrier(void);
+void GOMP_loop_end(void);
+void GOMP_sections_end(void);
+void GOMP_ordered_start(void);
+void GOMP_ordered_end(void);
+void GOMP_critical_start(void);
+void GOMP_critical_end(void);
+void GOMP_atomic_start(void);
+void GOMP_atomic_end(void);
+void GOMP_taskwait(void);
+void GOMP_taskgroup_start(void);
+void GOMP_taskgroup_end(void);
+bool GOMP_barrier_cancel(void);
+bool GOMP_loop_end_cancel(void);
+bool GOMP_sections_end_cancel(void);
+void* GOMP_single_copy_start(void);
+void GOMP_single_copy_end(void* data);
+void GOMP_doacross_post(long* counts);
+void GOMP_doacross_wait(long first, ...);
+void GOMP_doacross_ull_post(unsigned long long* counts);
+void GOMP_doacross_ull_wait(unsigned long long first, ...);
+void GOMP_critical_name_start(void** name);
+void GOMP_critical_name_end(void** name);
+void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,
+               long alignment, bool deferred, unsigned flags, void** depend, int priority,
+               void* detach);
+void GOMP_taskloop(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,
+                   long alignment, unsigned flags, unsigned long tasks, int priority, long begin,
+                   long end, long step);
+void GOMP_taskloop_ull(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,
+                       long alignment, unsigned flags, unsigned long tasks, int priority,
+                       unsigned long long begin, unsigned long long end, unsigned long long step);
+void GOMP_taskwait_depend(void** depend);
+int omp_get_num_threads(void);
+void omp_set_lock(void* lock);
+void omp_set_lock_(void* lock);
+void omp_set_nest_lock(void* lock);
+void omp_set_nest_lock_(void* lock);
+void omp_unset_lock(void* lock);
+void omp_unset_lock_(void* lock);
+void omp_unset_nest_lock(void* lock);
+void omp_unset_nest_lock_(void* lock);
+int omp_test_lock(void* lock);
+int omp_test_lock_(void* lock);
+int omp_test_nest_lock(void* lock);
+int omp_test_nest_lock_(void* lock);
+void omp_destroy_lock(void* lock);
+void omp_destroy_lock_(void* lock);
+void omp_destroy_nest_lock(void* lock);
+void omp_destroy_nest_lock_(void* lock);
+
+/* Annotations (dynamic_annotations.h, tsan_interface.h). */
+void AnnotateHappensBefore(const char* file, int line, const volatile void* object);
+void AnnotateHappensAfter(const char* file, int line, const volatile void* object);
+void WTFAnnotateHappensBefore(const char* file, int line, const volatile void* object);
+void WTFAnnotateHappensAfter(const char* file, int line, const volatile void* object);
+void AnnotateCondVarSignal(const char* file, int line, const volatile void* condition);
+void AnnotateCondVarSignalAll(const char* file, int line, const volatile void* condition);
+void AnnotateCondVarWait(const char* file, int line, const volatile void* condition,
+                         const volatile void* lock);
+void AnnotatePCQCreate(const char* file, int line, const volatile void* queue);
+void AnnotatePCQDestroy(const char* file, int line, const volatile void* queue);
+void AnnotatePCQPut(const char* file, int line, const volatile void* queue);
+void AnnotatePCQGet(const char* file, int line, const volatile void* queue);
+void AnnotateRWLockCreate(const char* file, int line, const volatile void* lock);
+void AnnotateRWLockCreateStatic(const char* file, int line, const volatile void* lock);
+void AnnotateRWLockDestroy(const char* file, int line, const volatile void* lock);
+void AnnotateRWLockAcquired(const char* file, int line, const volatile void* lock,
+                            long for_writing);
+void AnnotateRWLockReleased(const char* file, int line, const volatile void* lock,
+                            long for_writing);
+void AnnotateBarrierInit(const char* file, int line, const volatile void* barrier, long count,
+                         long reinitialised);
+void AnnotateBarrierWaitBefore(const char* file, int line, const volatile void* barrier);
+void AnnotateBarrierWaitAfter(const char* file, int line, const volatile void* barrier);
+void AnnotateBarrierDestroy(const char* file, int line, const volatile void* barrier);
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+void AnnotateIgnoreSyncBegin(const char* file, int line);
+void AnnotateIgnoreSyncEnd(const char* file, int line);
+void AnnotateBenignRace(const char* file, int line, const volatile void* address,
+                        const char* description);
+void AnnotateBenignRaceSized(const char* file, int line, const volatile void* address, long size,
+                             const char* description);
+void WTFAnnotateBenignRaceSized(const char* file, int line, const volatile void* address, long size,
+                                const char* description);
+void AnnotateNewMemory(const char* file, int line, const volatile void* address, long size);
+void AnnotatePublishMemoryRange(const char* file, int line, const volatile void* address,
+                                long size);
+void AnnotateUnpublishMemoryRange(const char* file, int line, const volatile void* address,
+                                  long size);
+void AnnotateThreadName(const char* file, int line, const char* name);
+void AnnotateExpectRace(const char* file, int line, const volatile void* address,
+                        const char* description);
+void AnnotateFlushExpectedRaces(const char* file, int line);
+void AnnotateFlushState(const char* file, int line);
+void AnnotateEnableRaceDetection(const char* file, int line, int enable);
+void AnnotateTraceMemory(const char* file, int line, const volatile void* address);
+void AnnotateMutexIsUsedAsCondVar(const char* file, int line, const volatile void* mutex);
+void AnnotateMutexIsNotPHB(const char* file, int line, const volatile void* mutex);
+void AnnotateNoOp(const char* file, int line, const volatile void* argument);
+void __tsan_acquire(void* object);
+void __tsan_release(void* object);
+void __tsan_mutex_create(void* mutex, unsigned flags);
+void __tsan_mutex_destroy(void* mutex, unsigned flags);
+void __tsan_mutex_pre_lock(void* mutex, unsigned flags);
+void __tsan_mutex_post_lock(void* mutex, unsigned flags, int recursion);
+int __tsan_mutex_pre_unlock(void* mutex, unsigned flags);
+void __tsan_mutex_post_unlock(void* mutex, unsigned flags);
+void __tsan_mutex_pre_signal(void* mutex, unsigned flags);
+void __tsan_mutex_post_signal(void* mutex, unsigned flags);
+void __tsan_mutex_pre_divert(void* mutex, unsigned flags);
+void __tsan_mutex_post_divert(void* mutex, unsigned flags);
+
+#ifdef __cplusplus
+#undef restrict
+}
+#endif
+
+/* NOLINTEND(modernize-deprecated-headers,modernize-use-nullptr) */
 
 #endif

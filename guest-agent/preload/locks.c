@@ -78,20 +78,30 @@ int __pthread_mutex_destroy(pthread_mutex_t* mutex) {
   DESTROY(mutex, real.pthread_mutex_destroy(mutex));
 }
 
-WRAPPER int mtx_lock(mtx_t* mutex) { ACQUIRE_MUTEX(real.mtx_lock(mutex)); }
+#define ACQUIRE_C11(attempt)                                     \
+  const Agent* agent = ReadyC11Agent();                          \
+  int result = (attempt);                                        \
+  if (agent && result == thrd_success)                           \
+    Event(TRAPLINE_ACQUIRE, mutex, TRAPLINE_LOCK_MUTEX, CALLER); \
+  return result
 
-WRAPPER int mtx_trylock(mtx_t* mutex) { ACQUIRE_MUTEX(real.mtx_trylock(mutex)); }
+WRAPPER int mtx_lock(mtx_t* mutex) { ACQUIRE_C11(real.mtx_lock(mutex)); }
+
+WRAPPER int mtx_trylock(mtx_t* mutex) { ACQUIRE_C11(real.mtx_trylock(mutex)); }
 
 WRAPPER int mtx_timedlock(mtx_t* restrict mutex, const struct timespec* restrict deadline) {
-  ACQUIRE_MUTEX(real.mtx_timedlock(mutex, deadline));
+  ACQUIRE_C11(real.mtx_timedlock(mutex, deadline));
 }
 
-WRAPPER int mtx_unlock(mtx_t* mutex) { RELEASE_MUTEX(real.mtx_unlock(mutex)); }
+WRAPPER int mtx_unlock(mtx_t* mutex) {
+  if (ReadyC11Agent()) Event(TRAPLINE_RELEASE, mutex, TRAPLINE_LOCK_MUTEX, CALLER);
+  return real.mtx_unlock(mutex);
+}
 
 WRAPPER void mtx_destroy(mtx_t* mutex) {
-  Ready();
+  const Agent* agent = ReadyC11Agent();
   real.mtx_destroy(mutex);
-  Event(TRAPLINE_SYNC_DESTROYED, mutex, 0, CALLER);
+  if (agent) Event(TRAPLINE_SYNC_DESTROYED, mutex, 0, CALLER);
 }
 
 /* A stream's lock, which programs use to keep their output together. */
@@ -221,8 +231,8 @@ static void ReportReacquired(void* argument) {
   Event(TRAPLINE_ACQUIRE, reacquired->mutex, TRAPLINE_LOCK_MUTEX, reacquired->ip);
 }
 
-#define WAIT(mutex_, wait)                                                       \
-  if (!ReadyAgent()) return (wait);                                              \
+#define WAIT(agent, mutex_, wait)                                                \
+  if (!(agent)) return (wait);                                                   \
   struct Reacquired reacquired = {(mutex_), CALLER};                             \
   int result;                                                                    \
   Event(TRAPLINE_RELEASE, reacquired.mutex, TRAPLINE_LOCK_MUTEX, reacquired.ip); \
@@ -232,26 +242,26 @@ static void ReportReacquired(void* argument) {
   return result
 
 WRAPPER int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  WAIT(mutex, real.pthread_cond_wait(condition, mutex));
+  WAIT(ReadyAgent(), mutex, real.pthread_cond_wait(condition, mutex));
 }
 
 WRAPPER int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                    const struct timespec* deadline) {
-  WAIT(mutex, real.pthread_cond_timedwait(condition, mutex, deadline));
+  WAIT(ReadyAgent(), mutex, real.pthread_cond_timedwait(condition, mutex, deadline));
 }
 
 WRAPPER int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                    clockid_t clock, const struct timespec* deadline) {
-  WAIT(mutex, real.pthread_cond_clockwait(condition, mutex, clock, deadline));
+  WAIT(ReadyAgent(), mutex, real.pthread_cond_clockwait(condition, mutex, clock, deadline));
 }
 
 WRAPPER int cnd_wait(cnd_t* condition, mtx_t* mutex) {
-  WAIT(mutex, real.cnd_wait(condition, mutex));
+  WAIT(ReadyC11Agent(), mutex, real.cnd_wait(condition, mutex));
 }
 
 WRAPPER int cnd_timedwait(cnd_t* restrict condition, mtx_t* restrict mutex,
                           const struct timespec* restrict deadline) {
-  WAIT(mutex, real.cnd_timedwait(condition, mutex, deadline));
+  WAIT(ReadyC11Agent(), mutex, real.cnd_timedwait(condition, mutex, deadline));
 }
 
 /* -- Semaphores: a post happens before every wait that comes through after it. -- */
@@ -314,7 +324,7 @@ WRAPPER int pthread_once(pthread_once_t* control, void (*initialiser)(void)) {
 }
 
 WRAPPER void call_once(once_flag* flag, void (*initialiser)(void)) {
-  if (!ReadyAgent()) {
+  if (!ReadyC11Agent()) {
     real.call_once(flag, initialiser);
     return;
   }
@@ -322,11 +332,15 @@ WRAPPER void call_once(once_flag* flag, void (*initialiser)(void)) {
 }
 
 /* The compiler's code looks at the guard's first byte itself and calls only while it is 0. So the
- * byte is reported as written atomically: later plain reads of it are acquires. */
+ * byte is reported as written atomically: later plain reads of it are acquires. Earlier ones, by
+ * threads that then wait for the initialisation, are no race with that. */
 WRAPPER int __cxa_guard_acquire(uint64_t* guard) {
   REQUIRE(__cxa_guard_acquire);
   int initialise = real.__cxa_guard_acquire(guard);
-  if (!initialise) Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
+  if (initialise)
+    Event(TRAPLINE_BENIGN_RACE, guard, sizeof(*guard), CALLER);
+  else
+    Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
   return initialise;
 }
 

@@ -200,6 +200,128 @@
   OPTIONAL(__cxa_guard_acquire)                   \
   OPTIONAL(__cxa_guard_release)
 
+/* omp_get_num_threads is asked, not stood in front of. Locks have an older form, too. */
+#define GOMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)        \
+  OPTIONAL(GOMP_parallel)                                 \
+  OPTIONAL(GOMP_parallel_sections)                        \
+  OPTIONAL(GOMP_parallel_reductions)                      \
+  OPTIONAL(GOMP_parallel_loop_static)                     \
+  OPTIONAL(GOMP_parallel_loop_dynamic)                    \
+  OPTIONAL(GOMP_parallel_loop_guided)                     \
+  OPTIONAL(GOMP_parallel_loop_nonmonotonic_dynamic)       \
+  OPTIONAL(GOMP_parallel_loop_nonmonotonic_guided)        \
+  OPTIONAL(GOMP_parallel_loop_runtime)                    \
+  OPTIONAL(GOMP_parallel_loop_nonmonotonic_runtime)       \
+  OPTIONAL(GOMP_parallel_loop_maybe_nonmonotonic_runtime) \
+  OPTIONAL(GOMP_parallel_start)                           \
+  OPTIONAL(GOMP_parallel_loop_static_start)               \
+  OPTIONAL(GOMP_parallel_loop_dynamic_start)              \
+  OPTIONAL(GOMP_parallel_loop_guided_start)               \
+  OPTIONAL(GOMP_parallel_loop_runtime_start)              \
+  OPTIONAL(GOMP_parallel_sections_start)                  \
+  OPTIONAL(GOMP_parallel_end)                             \
+  OPTIONAL(GOMP_barrier)                                  \
+  OPTIONAL(GOMP_barrier_cancel)                           \
+  OPTIONAL(GOMP_loop_end)                                 \
+  OPTIONAL(GOMP_loop_end_cancel)                          \
+  OPTIONAL(GOMP_sections_end)                             \
+  OPTIONAL(GOMP_sections_end_cancel)                      \
+  OPTIONAL(GOMP_single_copy_start)                        \
+  OPTIONAL(GOMP_single_copy_end)                          \
+  OPTIONAL(GOMP_ordered_start)                            \
+  OPTIONAL(GOMP_ordered_end)                              \
+  OPTIONAL(GOMP_doacross_post)                            \
+  OPTIONAL(GOMP_doacross_wait)                            \
+  OPTIONAL(GOMP_doacross_ull_post)                        \
+  OPTIONAL(GOMP_doacross_ull_wait)                        \
+  OPTIONAL(GOMP_critical_start)                           \
+  OPTIONAL(GOMP_critical_end)                             \
+  OPTIONAL(GOMP_critical_name_start)                      \
+  OPTIONAL(GOMP_critical_name_end)                        \
+  OPTIONAL(GOMP_atomic_start)                             \
+  OPTIONAL(GOMP_atomic_end)                               \
+  OPTIONAL(GOMP_task)                                     \
+  OPTIONAL(GOMP_taskloop)                                 \
+  OPTIONAL(GOMP_taskloop_ull)                             \
+  OPTIONAL(GOMP_taskwait)                                 \
+  OPTIONAL(GOMP_taskwait_depend)                          \
+  OPTIONAL(GOMP_taskgroup_start)                          \
+  OPTIONAL(GOMP_taskgroup_end)                            \
+  OPTIONAL(omp_get_num_threads)                           \
+  OPTIONAL_VERSION(omp_set_lock, "OMP_3.0")               \
+  OPTIONAL_VERSION(omp_set_lock_, "OMP_3.0")              \
+  OPTIONAL_VERSION(omp_set_nest_lock, "OMP_3.0")          \
+  OPTIONAL_VERSION(omp_set_nest_lock_, "OMP_3.0")         \
+  OPTIONAL_VERSION(omp_unset_lock, "OMP_3.0")             \
+  OPTIONAL_VERSION(omp_unset_lock_, "OMP_3.0")            \
+  OPTIONAL_VERSION(omp_unset_nest_lock, "OMP_3.0")        \
+  OPTIONAL_VERSION(omp_unset_nest_lock_, "OMP_3.0")       \
+  OPTIONAL_VERSION(omp_test_lock, "OMP_3.0")              \
+  OPTIONAL_VERSION(omp_test_lock_, "OMP_3.0")             \
+  OPTIONAL_VERSION(omp_test_nest_lock, "OMP_3.0")         \
+  OPTIONAL_VERSION(omp_test_nest_lock_, "OMP_3.0")        \
+  OPTIONAL_VERSION(omp_destroy_lock, "OMP_3.0")           \
+  OPTIONAL_VERSION(omp_destroy_lock_, "OMP_3.0")          \
+  OPTIONAL_VERSION(omp_destroy_nest_lock, "OMP_3.0")      \
+  OPTIONAL_VERSION(omp_destroy_nest_lock_, "OMP_3.0")
+
+#define ANNOTATION_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
+  OPTIONAL(AnnotateHappensBefore)                        \
+  OPTIONAL(AnnotateHappensAfter)                         \
+  OPTIONAL(WTFAnnotateHappensBefore)                     \
+  OPTIONAL(WTFAnnotateHappensAfter)                      \
+  OPTIONAL(AnnotateCondVarSignal)                        \
+  OPTIONAL(AnnotateCondVarSignalAll)                     \
+  OPTIONAL(AnnotateCondVarWait)                          \
+  OPTIONAL(AnnotatePCQCreate)                            \
+  OPTIONAL(AnnotatePCQDestroy)                           \
+  OPTIONAL(AnnotatePCQPut)                               \
+  OPTIONAL(AnnotatePCQGet)                               \
+  OPTIONAL(AnnotateRWLockCreate)                         \
+  OPTIONAL(AnnotateRWLockCreateStatic)                   \
+  OPTIONAL(AnnotateRWLockDestroy)                        \
+  OPTIONAL(AnnotateRWLockAcquired)                       \
+  OPTIONAL(AnnotateRWLockReleased)                       \
+  OPTIONAL(AnnotateBarrierInit)                          \
+  OPTIONAL(AnnotateBarrierWaitBefore)                    \
+  OPTIONAL(AnnotateBarrierWaitAfter)                     \
+  OPTIONAL(AnnotateBarrierDestroy)                       \
+  OPTIONAL(AnnotateIgnoreReadsBegin)                     \
+  OPTIONAL(AnnotateIgnoreReadsEnd)                       \
+  OPTIONAL(AnnotateIgnoreWritesBegin)                    \
+  OPTIONAL(AnnotateIgnoreWritesEnd)                      \
+  OPTIONAL(AnnotateIgnoreSyncBegin)                      \
+  OPTIONAL(AnnotateIgnoreSyncEnd)                        \
+  OPTIONAL(AnnotateBenignRace)                           \
+  OPTIONAL(AnnotateBenignRaceSized)                      \
+  OPTIONAL(WTFAnnotateBenignRaceSized)                   \
+  OPTIONAL(AnnotateNewMemory)                            \
+  OPTIONAL(AnnotatePublishMemoryRange)                   \
+  OPTIONAL(AnnotateUnpublishMemoryRange)                 \
+  OPTIONAL(AnnotateThreadName)                           \
+  OPTIONAL(AnnotateExpectRace)                           \
+  OPTIONAL(AnnotateFlushExpectedRaces)                   \
+  OPTIONAL(AnnotateFlushState)                           \
+  OPTIONAL(AnnotateEnableRaceDetection)                  \
+  OPTIONAL(AnnotateTraceMemory)                          \
+  OPTIONAL(AnnotateMutexIsUsedAsCondVar)                 \
+  OPTIONAL(AnnotateMutexIsNotPHB)                        \
+  OPTIONAL(AnnotateNoOp)
+
+#define TSAN_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
+  OPTIONAL(__tsan_acquire)                         \
+  OPTIONAL(__tsan_release)                         \
+  OPTIONAL(__tsan_mutex_create)                    \
+  OPTIONAL(__tsan_mutex_destroy)                   \
+  OPTIONAL(__tsan_mutex_pre_lock)                  \
+  OPTIONAL(__tsan_mutex_post_lock)                 \
+  OPTIONAL(__tsan_mutex_pre_unlock)                \
+  OPTIONAL(__tsan_mutex_post_unlock)               \
+  OPTIONAL(__tsan_mutex_pre_signal)                \
+  OPTIONAL(__tsan_mutex_post_signal)               \
+  OPTIONAL(__tsan_mutex_pre_divert)                \
+  OPTIONAL(__tsan_mutex_post_divert)
+
 #define DECLARE(name) __typeof__(name)* name;
 #define DECLARE_VERSION(name, version) __typeof__(name)* name;
 
@@ -211,6 +333,9 @@ struct RealFunctions {
   STRING_FUNCTIONS(DECLARE, DECLARE_VERSION)
   STREAM_FUNCTIONS(DECLARE, DECLARE_VERSION)
   CXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  GOMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  ANNOTATION_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  TSAN_FUNCTIONS(DECLARE, DECLARE_VERSION)
 };
 
 #undef DECLARE

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -27,6 +28,9 @@ static const struct Function kLibc[] = {
         SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
             STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
 #undef ENTRY_VERSION
 
@@ -65,6 +69,12 @@ static int SameLibrary(const void* first, const void* second) {
          of_first.dli_fbase == of_second.dli_fbase;
 }
 
+/* Sanitizers' libraries define most of what is asked for here, but not this one. */
+static int IsLibc(const void* address) {
+  const char* (*of_libc)(void) = gnu_get_libc_version;
+  return SameLibrary(address, *(void**)&of_libc);
+}
+
 /* Widens *argument, a pair of begin and end that starts as some address twice, to the whole library
  * around it. */
 static int FindExtent(struct dl_phdr_info* library, size_t size, void* argument) {
@@ -101,7 +111,7 @@ static int NameContains(const char* path, const char* part) {
  * that happens to define malloc among other things. */
 static void FindAllocator(void) {
   void* allocate = *(void**)&real.malloc;
-  runtime.allocator_is_libc = SameLibrary(allocate, *(void**)&real.sem_post);
+  runtime.allocator_is_libc = IsLibc(allocate);
   Dl_info info;
   if (runtime.allocator_is_libc || !dladdr(allocate, &info) || !info.dli_fname ||
       !NameContains(info.dli_fname, "malloc"))
@@ -113,7 +123,9 @@ static void FindAllocator(void) {
 }
 
 static const Agent* FindAgent(void) {
+  int saved_errno = errno;
   const Agent* agent = (const Agent*)getauxval(TRAPLINE_AT_AGENT);
+  errno = saved_errno;
   if (!agent || agent->version != TRAPLINE_AGENT_INTERFACE_VERSION || agent->size < sizeof(Agent))
     return NULL;
   return agent;
@@ -125,7 +137,11 @@ void Initialise(void) {
   int saved_errno = errno;
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
+  FindGroup(kGomp, COUNT(kGomp));
+  FindGroup(kAnnotations, COUNT(kAnnotations));
+  FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
+  runtime.c11_is_libc = IsLibc(*(void**)&real.thrd_create) && IsLibc(*(void**)&real.mtx_lock);
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();
   errno = saved_errno;
@@ -139,10 +155,54 @@ static void ForgetErrors(void) {
   dlerror();
 }
 
+/* The length of the entry of LD_PRELOAD's list at `list`; entries end at a colon or a space. */
+static size_t EntryLength(const char* list) {
+  size_t length = 0;
+  while (list[length] && list[length] != ':' && list[length] != ' ') ++length;
+  return length;
+}
+
+static int IsThisLibrary(const char* entry, size_t length) {
+  static const char kName[] = "libtrapline-preload.so";
+  size_t name_length = sizeof(kName) - 1;
+  if (length < name_length || (length > name_length && entry[length - name_length - 1] != '/'))
+    return 0;
+  for (size_t i = 0; i < name_length; ++i)
+    if (entry[length - name_length + i] != kName[i]) return 0;
+  return 1;
+}
+
+/* Takes this library out of LD_PRELOAD: the variable is to be as the program's user left it. The
+ * monitor adds the library to the environment of every program that is executed. */
+static void HideFromEnvironment(char** environment) {
+  static const char kVariable[] = "LD_PRELOAD=";
+  for (char** at = environment; *at; ++at) {
+    size_t same = 0;
+    while (kVariable[same] && (*at)[same] == kVariable[same]) ++same;
+    if (kVariable[same]) continue;
+    char* to = *at + same;
+    for (const char* from = to; *from;) {
+      size_t length = EntryLength(from);
+      size_t with_separator = from[length] ? length + 1 : length;
+      if (!IsThisLibrary(from, length))
+        for (size_t i = 0; i < with_separator; ++i) *to++ = from[i];
+      from += with_separator;
+    }
+    *to = 0;
+    if ((*at)[same]) return;
+    for (; *at; ++at) at[0] = at[1];
+    return;
+  }
+}
+
 /* Initialise itself may run too early for messages: they are translated. */
-__attribute__((constructor)) static void InitialiseAtStart(void) {
+__attribute__((constructor)) static void InitialiseAtStart(int argument_count, char** arguments,
+                                                           char** environment) {
+  (void)argument_count;
+  (void)arguments;
   Initialise();
   ForgetErrors();
+  if (FindAgent()) HideFromEnvironment(environment);
 }
 
 void trapline_preload_set_interface(const struct trapline_agent_interface* agent) {

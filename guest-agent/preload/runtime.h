@@ -33,6 +33,9 @@ struct Runtime {
   enum RuntimeState state;
   const Agent* agent; /* null: not under the monitor */
   int allocator_is_libc;
+  /* C11 threads are libc's: other libraries define functions of the same names, with results of
+   * their own, on top of pthreads. */
+  int c11_is_libc;
   /* Code of an allocator other than libc's: its locks are no business of the program's. */
   uint64_t allocator_begin, allocator_size;
 };
@@ -54,6 +57,12 @@ static inline int Ready(void) {
 static inline const Agent* ReadyAgent(void) {
   Ready();
   return runtime.agent;
+}
+
+/* The same for functions of C11's threads.h. */
+static inline const Agent* ReadyC11Agent(void) {
+  Ready();
+  return runtime.c11_is_libc ? runtime.agent : NULL;
 }
 
 static inline void Event(enum trapline_event_kind kind, const volatile void* object, uint64_t size,
@@ -105,5 +114,8 @@ INTERNAL void* FindLateOrDie(const char* name, const char* version, uint64_t cal
 
 /* The initial thread can be waited for like any other. (threads.c) */
 INTERNAL void RegisterInitialThread(void);
+
+/* The calling thread is called `name` from now on. (threads.c) */
+INTERNAL void ReportThreadName(const char* name, uint64_t ip);
 
 #endif

@@ -171,7 +171,7 @@ WRAPPER int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
 }
 
 WRAPPER int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
-  struct ThreadEntry* entry = ReadyAgent() ? TakeEntry(kSharesOfJoinable) : NULL;
+  struct ThreadEntry* entry = ReadyC11Agent() ? TakeEntry(kSharesOfJoinable) : NULL;
   if (!entry) return real.thrd_create(thread, start, argument);
   entry->start.c11 = start;
   entry->argument = argument;
@@ -204,8 +204,8 @@ static void EndJoin(struct Join* join, int joined) {
 static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
 
 /* The value of the expression `wait`, which waits for `thread` and gives 0 when it has ended. */
-#define JOIN(thread_, wait)                               \
-  if (!ReadyAgent()) return (wait);                       \
+#define JOIN(agent, thread_, wait)                        \
+  if (!(agent)) return (wait);                            \
   struct Join join = {(thread_), CALLER, Claim(thread_)}; \
   int result;                                             \
   pthread_cleanup_push(JoinCancelled, &join);             \
@@ -215,50 +215,55 @@ static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
   return result
 
 WRAPPER int pthread_join(pthread_t thread, void** value) {
-  JOIN(thread, real.pthread_join(thread, value));
+  JOIN(ReadyAgent(), thread, real.pthread_join(thread, value));
 }
 
 WRAPPER int pthread_tryjoin_np(pthread_t thread, void** value) {
-  JOIN(thread, real.pthread_tryjoin_np(thread, value));
+  JOIN(ReadyAgent(), thread, real.pthread_tryjoin_np(thread, value));
 }
 
 WRAPPER int pthread_timedjoin_np(pthread_t thread, void** value, const struct timespec* deadline) {
-  JOIN(thread, real.pthread_timedjoin_np(thread, value, deadline));
+  JOIN(ReadyAgent(), thread, real.pthread_timedjoin_np(thread, value, deadline));
 }
 
 WRAPPER int pthread_clockjoin_np(pthread_t thread, void** value, clockid_t clock,
                                  const struct timespec* deadline) {
-  JOIN(thread, real.pthread_clockjoin_np(thread, value, clock, deadline));
+  JOIN(ReadyAgent(), thread, real.pthread_clockjoin_np(thread, value, clock, deadline));
 }
 
-WRAPPER int thrd_join(thrd_t thread, int* value) { JOIN(thread, real.thrd_join(thread, value)); }
+WRAPPER int thrd_join(thrd_t thread, int* value) {
+  JOIN(ReadyC11Agent(), thread, real.thrd_join(thread, value));
+}
 
 /* Nobody will wait for `thread`. */
-#define DETACH(thread, detach)                                     \
-  struct ThreadEntry* entry = ReadyAgent() ? Claim(thread) : NULL; \
-  int result = (detach);                                           \
-  if (entry && result == 0) GiveUpShare(entry);                    \
-  if (entry && result != 0) Unclaim(entry, thread);                \
+#define DETACH(agent, thread, detach)                         \
+  struct ThreadEntry* entry = (agent) ? Claim(thread) : NULL; \
+  int result = (detach);                                      \
+  if (entry && result == 0) GiveUpShare(entry);               \
+  if (entry && result != 0) Unclaim(entry, thread);           \
   return result
 
-WRAPPER int pthread_detach(pthread_t thread) { DETACH(thread, real.pthread_detach(thread)); }
+WRAPPER int pthread_detach(pthread_t thread) {
+  DETACH(ReadyAgent(), thread, real.pthread_detach(thread));
+}
 
-WRAPPER int thrd_detach(thrd_t thread) { DETACH(thread, real.thrd_detach(thread)); }
+WRAPPER int thrd_detach(thrd_t thread) {
+  DETACH(ReadyC11Agent(), thread, real.thrd_detach(thread));
+}
 
-static void CopyName(char* to, const char* from, size_t size) {
+void ReportThreadName(const char* name, uint64_t ip) {
+  /* The event is handled later: the name must still be there. */
+  static __thread char reported_name[64];
   size_t i = 0;
-  for (; i + 1 < size && from[i]; ++i) to[i] = from[i];
-  to[i] = 0;
+  for (; i + 1 < sizeof(reported_name) && name[i]; ++i) reported_name[i] = name[i];
+  reported_name[i] = 0;
+  Event(TRAPLINE_THREAD_NAME, reported_name, 0, ip);
 }
 
 WRAPPER int pthread_setname_np(pthread_t thread, const char* name) {
-  /* The event is handled later: the name must still be there. */
-  static __thread char reported_name[16];
   Ready();
   int result = real.pthread_setname_np(thread, name);
-  if (runtime.agent && result == 0 && pthread_equal(thread, pthread_self())) {
-    CopyName(reported_name, name, sizeof(reported_name));
-    Event(TRAPLINE_THREAD_NAME, reported_name, 0, CALLER);
-  }
+  if (runtime.agent && result == 0 && pthread_equal(thread, pthread_self()))
+    ReportThreadName(name, CALLER);
   return result;
 }

@@ -151,13 +151,15 @@ class AddressSpaceTest : public ::testing::Test {
     for (auto& [at, page] : regions) page.protection = Readable(page.protection);
     ASSERT_EQ(Difference(regions, host, "region", "host"), "");
     machine_->ForEachCarrier([&](Carrier& carrier) {
-      carrier.view(View::kWhole).ForEach(
-          {0}, kUserAddressEnd,
-          [&](GuestVirtual address, std::uint64_t length, std::uint64_t entry) {
-            if (address.value >= TRAPLINE_AGENT_BASE && address.value < TRAPLINE_AGENT_END) return;
-            for (std::uint64_t at = 0; at < length; at += kPageSize)
-              CheckEntry(regions, address.value + at, {(entry & PageEntry::kAddress) + at}, entry);
-          });
+      carrier.view(View::kWhole)
+          .ForEach({0}, kUserAddressEnd,
+                   [&](GuestVirtual address, std::uint64_t length, std::uint64_t entry) {
+                     if (address.value >= TRAPLINE_AGENT_BASE && address.value < TRAPLINE_AGENT_END)
+                       return;
+                     for (std::uint64_t at = 0; at < length; at += kPageSize)
+                       CheckEntry(regions, address.value + at, {(entry & PageEntry::kAddress) + at},
+                                  entry);
+                   });
     });
   }
 
@@ -192,7 +194,8 @@ class AddressSpaceTest : public ::testing::Test {
                (fetch && (region->protection & PROT_EXEC) == 0)) {
       expected = FaultVerdict::kNotPermitted;
     }
-    ASSERT_EQ(space_->Resolve(carrier, {address}, write, fetch), expected) << std::hex << address;
+    ASSERT_EQ(space_->Resolve(carrier, View::kWhole, {address}, write, fetch, 0), expected)
+        << std::hex << address;
     if (expected != FaultVerdict::kMapped) return;
     const std::uint64_t entry = carrier.view(View::kWhole).Lookup({address});
     ASSERT_NE(entry & PageEntry::kPresent, 0u);
@@ -471,7 +474,8 @@ TEST_F(AddressSpaceTest, LargePagesWhereABlockIsWhole) {
   ASSERT_EQ(space_->Mprotect(kArena + kLargePageSize + 3 * kPageSize, kPageSize, PROT_READ), 0);
   EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize}), 0u);
   Access(*carriers_[0], kArena + kLargePageSize, true, false);
-  EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize}) & PageEntry::kLarge, 0u);
+  EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({kArena + kLargePageSize}) & PageEntry::kLarge,
+            0u);
   ExpectConsistent();
 }
 
@@ -495,7 +499,7 @@ TEST_F(AddressSpaceTest, MonitorsMemoryIsOutOfReach) {
             -ENOMEM);
   EXPECT_EQ(*static_cast<volatile char*>(own), 42);
   EXPECT_EQ(HostPages(kArena, kArena + length).size(), 1u) << "a failed call left a reservation";
-  EXPECT_EQ(space_->Resolve(*carriers_[0], {kArena + 8 * kPageSize}, false, false),
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {kArena + 8 * kPageSize}, false, false, 0),
             FaultVerdict::kNotMapped);
   EXPECT_EQ(space_->Mmap(TRAPLINE_AGENT_BASE, kPageSize, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
@@ -530,11 +534,12 @@ TEST_F(AddressSpaceTest, StackGrowsToItsLimit) {
   EXPECT_EQ(space_->stack().end, top);
   const std::uint64_t start = space_->stack().start;
   EXPECT_GT(start, top - limit);
-  EXPECT_EQ(space_->Resolve(*carriers_[0], {start - 5 * kPageSize}, true, false),
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {start - 5 * kPageSize}, true, false, 0),
             FaultVerdict::kMapped);
   EXPECT_EQ(space_->stack().start, start - 5 * kPageSize);
-  EXPECT_EQ(space_->Resolve(*carriers_[0], {top - limit}, true, false), FaultVerdict::kMapped);
-  EXPECT_EQ(space_->Resolve(*carriers_[0], {top - limit - 1}, true, false),
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {top - limit}, true, false, 0),
+            FaultVerdict::kMapped);
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {top - limit - 1}, true, false, 0),
             FaultVerdict::kNotMapped);
   const Pages host = HostPages(top - limit, top);
   EXPECT_EQ(host.size(), limit / kPageSize);
@@ -552,11 +557,12 @@ TEST_F(AddressSpaceTest, BeyondTheEndOfAFile) {
   for (const auto& [page, verdict] :
        {std::pair{0, FaultVerdict::kMapped}, std::pair{1, FaultVerdict::kBusError}}) {
     const std::uint64_t address = kArena + page * kPageSize;
-    ASSERT_EQ(space_->Resolve(*carriers_[0], {address}, false, false), FaultVerdict::kMapped);
+    ASSERT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {address}, false, false, 0),
+              FaultVerdict::kMapped);
     const std::uint64_t entry = carriers_[0]->view(View::kWhole).Lookup({address});
     space_->Distrust(*carriers_[0], GuestPhysical{entry & PageEntry::kAddress});
     EXPECT_EQ(carriers_[0]->view(View::kWhole).Lookup({address}), 0u);
-    EXPECT_EQ(space_->Resolve(*carriers_[0], {address}, false, false), verdict);
+    EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {address}, false, false, 0), verdict);
   }
   close(fd);
 }
@@ -571,7 +577,7 @@ TEST_F(AddressSpaceTest, SharedMemorySegments) {
   shmctl(id, IPC_RMID, nullptr);
   ExpectConsistent();
   Access(*carriers_[0], kArena, true, false);
-  EXPECT_EQ(space_->Resolve(*carriers_[0], {kArena + 16 * kPageSize}, true, false),
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kWhole, {kArena + 16 * kPageSize}, true, false, 0),
             FaultVerdict::kNotPermitted);
   EXPECT_EQ(space_->Shmdt(kArena + kPageSize), -EINVAL);
   EXPECT_EQ(space_->Shmdt(kArena), 0);
@@ -633,11 +639,13 @@ TEST_F(AddressSpaceTest, PageUseTellsCarriersApart) {
   ASSERT_NE(&first, &second);
   MapFixed(kArena, 8, PROT_READ | PROT_WRITE);
   const auto touch = [&](Carrier& carrier, std::uint64_t address) {
-    ASSERT_EQ(space_->Resolve(carrier, {address}, false, false), FaultVerdict::kMapped);
+    ASSERT_EQ(space_->Resolve(carrier, View::kWhole, {address}, false, false, 0),
+              FaultVerdict::kMapped);
     // As the processor does on the access.
     const std::uint64_t entry = carrier.view(View::kWhole).Lookup({address});
-    carrier.view(View::kWhole).Map({address}, {entry & PageEntry::kAddress}, kPageSize,
-                             (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
+    carrier.view(View::kWhole)
+        .Map({address}, {entry & PageEntry::kAddress}, kPageSize,
+             (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
   };
   touch(first, kArena);
   touch(second, kArena + kPageSize);
@@ -656,12 +664,14 @@ TEST_F(AddressSpaceTest, DISABLED_PageUseSurvivesNeighboursFaults) {
   MakeSpace(true);
   Carrier& carrier = *carriers_[0];
   MapFixed(kArena, 2, PROT_READ | PROT_WRITE);
-  ASSERT_EQ(space_->Resolve(carrier, {kArena}, false, false), FaultVerdict::kMapped);
+  ASSERT_EQ(space_->Resolve(carrier, View::kWhole, {kArena}, false, false, 0),
+            FaultVerdict::kMapped);
   const std::uint64_t entry = carrier.view(View::kWhole).Lookup({kArena});
-  carrier.view(View::kWhole).Map({kArena}, {entry & PageEntry::kAddress}, kPageSize,
-                           (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
+  carrier.view(View::kWhole)
+      .Map({kArena}, {entry & PageEntry::kAddress}, kPageSize,
+           (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
   MapFixed(kArena + 64 * kPageSize, 1, PROT_READ);
-  ASSERT_EQ(space_->Resolve(carrier, {kArena + 64 * kPageSize}, false, false),
+  ASSERT_EQ(space_->Resolve(carrier, View::kWhole, {kArena + 64 * kPageSize}, false, false, 0),
             FaultVerdict::kMapped);
   EXPECT_EQ(space_->CountPageUse().single, 1u);
 }

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "harness"))
+ROOT_OF_TESTS = HERE.parent
+sys.path.insert(0, str(ROOT_OF_TESTS / "harness"))
 
 import harness  # noqa: E402
 
@@ -28,6 +29,13 @@ GUEST_PROGRAMS = ["threads_(create_join|cancel_async|condvar_pingpong|tls_initia
                   "memory_(brk|fault_context|cross_thread_protect|file_shared|fork_protect|fixed_over|jit_same_page|mremap.*)",
                   "signals_.*(frame|vector|avx|nest|altstack|fault|tgkill|timer|restart|step|trap).*",
                   "processes_(fork_[^w]|vfork|spawn_a|exec_[^el]|wait).*"]
+
+# Detection: programs of tests/races, clean or not as their names say. Debug information does not fit into the machine,
+# so none that need it.
+RACE_PROGRAMS = ["sync/mutex_*", "sync/barrier_*", "sync/rwlock_read_*", "sync/semaphore_clean", "threads/create_*",
+                 "threads/join_*", "instructions/*_race", "memory/page_crossing_*", "memory/stack_race", "memory/reuse_*",
+                 "libc/memcpy_*", "system/pipe_*", "system/fork_*", "system/signal_handler_clean",
+                 "atomics/xchg_spinlock_clean"]
 
 # One TCG thread: with more, QEMU 7.2 now and then hangs when the first VM is made.
 QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-M", "q35", "-cpu", "EPYC,+svm,+npt", "-m", "1024",
@@ -61,6 +69,16 @@ def test_list(options):
                     programs.append((options.guest_dir / file, f"/guest/{file}"))
                     lines.append(f"guest-{file} {options.limit} {status} /guest/{file}")
     programs += [(path, f"/guest/{path.name}") for path in sorted(options.guest_dir.glob("*.so"))]
+    patterns = ",".join(f"{pattern}.O0" for pattern in RACE_PROGRAMS)
+    subprocess.run([ROOT_OF_TESTS / "races" / "run.py", "--build-only", f"--filter={patterns}",
+                    f"--directory={options.race_dir}"], check=True, stdout=subprocess.DEVNULL)
+    built = {path for pattern in RACE_PROGRAMS for path in options.race_dir.glob(f"{pattern}.O0")}
+    for path in sorted(built):
+        name = f"{path.parent.name}-{path.stem}"
+        if re.search(options.filter, f"race-{name}"):
+            programs.append((path, f"/race/{name}"))
+            lines.append(f"race-{name} {options.limit} {0 if 'clean' in name else 1} /race/{name}")
+    programs.append((options.trapline.parent / "libtrapline-preload.so", "/bin/libtrapline-preload.so"))
     for line in (HERE / "tests.list").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             lines.append(line)
@@ -94,6 +112,7 @@ def main():
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
     parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "bin" / "guest",
                         help="directory of guest test programs")
+    parser.add_argument("--race-dir", type=Path, default=harness.ROOT / "build" / "races", help="where race programs are built")
     parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
     parser.add_argument("--all", action="store_true", help="all guest programs, not only the fast part")
     parser.add_argument("--filter", default="", help="regular expression on the test names")

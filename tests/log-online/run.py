@@ -240,6 +240,21 @@ class Suite:
             races = self.races_in(cwd, path, "family")
             expect(races == {(line, line)}, f"{name}: replayed {races}, expected line {line}", text(outcome.stderr))
 
+    def native_exec(self):
+        """With --follow=none what execve starts is not recorded, and what came before it is whole."""
+        cwd = self.directory("native-exec")
+        log = cwd / "log"
+        outcome = self.run([self.trapline, "run", "--follow=none", "--record-only", f"--log={log}", "--", self.own("family")], cwd)
+        pids = dict(line.split() for line in text(outcome.stdout).splitlines())
+        expect(outcome.status == 0 and set(pids) == {"parent", "child", "last", "spawned"}, outcome.status_text(), outcome)
+        time.sleep(0.5)  # the drain of a process that ended is not waited for by others
+        child = cwd / f"log.{pids['child']}"
+        expect(sorted(cwd.iterdir()) == [log, child], list(cwd.iterdir()), pids)
+        for path, name in ((log, "parent"), (child, "child")):
+            self.offline(cwd, "log", "check", path)
+            [line] = self.lines_of("family", name)
+            expect(self.races_in(cwd, path, "family") == {(line, line)}, name)
+
     def shell_exec(self):
         cwd = self.directory("shell-exec")
         log = cwd / "log"
@@ -348,7 +363,7 @@ class Suite:
         self.offline(cwd, "log", "drain", segment, log)
         expect(self.races_in(cwd, log, "counter"), "no race in the saved log")
 
-    def check_full(self, cwd, log, outcome):
+    def check_full(self, outcome):
         err = text(outcome.stderr)
         expect(outcome.status == 7 and outcome.stdout == b"begin\nend\n", outcome.status_text(), outcome.stdout, err)
         expect(err.count("\n") == 1 and re.search(r"^trapline: cannot write .*log: .*valid up to byte \d+; make room", err), err)
@@ -364,17 +379,21 @@ class Suite:
         if probe.returncode != 0:
             return "cannot mount a small file system in a name space of its own"
         outcome = self.run([*words, "sh", "-c", script, "sh", place, self.trapline, self.own("counter"), cwd / "copy"], cwd)
-        self.check_full(cwd, place / "log", outcome)
+        self.check_full(outcome)
         # What is there, is whole.
         expect(self.races_in(cwd, cwd / "copy", "counter"), "no race in what was written")
         return None
 
     def file_size_limit(self):
         cwd = self.directory("file-size-limit")
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         outcome = self.run([self.trapline, "run", "--record-only", f"--log={cwd / 'log'}", "--", self.own("counter"), "5000"], cwd,
-                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (15000, 15000)))
-        self.check_full(cwd, cwd / "log", outcome)
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (15000, hard)))
+        self.check_full(outcome)
         expect(self.races_in(cwd, cwd / "log", "counter"), "no race in what was written")
+        outcome = self.run([self.trapline, "run", f"--log={cwd / 'none'}", "--", "/bin/echo", "started"], cwd,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (15000, 15000)))
+        expect(outcome.status == 125 and outcome.stdout == b"" and outcome.stderr.count(b"\n") == 1 and b"ulimit" in outcome.stderr, outcome)
 
     def unwritable(self):
         cwd = self.directory("unwritable")
@@ -409,7 +428,7 @@ class Suite:
             yield f"acculock/{source}", lambda source=source: self.same_races(source, "acculock")
         for source in FILTERED:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
-        for name in ("filter_is_shorter", "record_only", "one_thread", "family", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for name in ("filter_is_shorter", "record_only", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 

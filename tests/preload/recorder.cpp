@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "tests/preload/order.h"
+
 namespace trapline::preload {
 namespace {
 
@@ -108,6 +110,8 @@ What KindOf(std::uint64_t kind) {
   }
 }
 
+}  // namespace
+
 bool IsInThisProgram(std::uint64_t address) {
   Dl_info info;
   Dl_info here;
@@ -116,7 +120,9 @@ bool IsInThisProgram(std::uint64_t address) {
          info.dli_fbase == here.dli_fbase;
 }
 
-}  // namespace
+void Step(const char* name) {
+  Append({kStepReport, name, 0, Thread(), reinterpret_cast<std::uint64_t>(&Step), 0});
+}
 
 std::uint64_t NumberOfThisThread() { return Thread(); }
 

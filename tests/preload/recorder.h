@@ -26,6 +26,9 @@ inline bool operator==(const Report& a, const Report& b) {
 }
 std::ostream& operator<<(std::ostream& out, const Report& report);
 
+// The kind of a report that comes from the test itself, see Step in order.h: `address` is its name.
+inline constexpr std::uint64_t kStepReport = 0;
+
 // Threads are numbered in the order in which they first report or ask.
 std::uint64_t NumberOfThisThread();
 
@@ -37,6 +40,9 @@ std::vector<Report> Record(What what, const std::function<void()>& action);
 
 // As Record, whatever instruction a report comes from.
 std::vector<Report> RecordFromAnywhere(What what, const std::function<void()>& action);
+
+// Whether `address` is in the test program itself, not in a library.
+bool IsInThisProgram(std::uint64_t address);
 
 // What the double answers to `tracking`.
 void SetTracking(bool tracking);

@@ -413,6 +413,46 @@ TEST(StaticLocal, TheGuardIsAReleaseStore) {
   ASSERT_EQ(accesses.size(), 1U);
   EXPECT_EQ(accesses.at(0).kind, TRAPLINE_ATOMIC_WRITE);
   EXPECT_EQ(accesses.at(0).size, 1U);
+
+  const auto third = [] {
+    static const int value = Initial();
+    return value;
+  };
+  const auto annotations = Record(What::kAnnotations, [&] { third(); });
+  ASSERT_EQ(annotations.size(), 1U);
+  EXPECT_EQ(annotations.at(0).kind, TRAPLINE_BENIGN_RACE);
+  EXPECT_EQ(annotations.at(0).size, 8U);
+}
+
+TEST(StaticLocal, WhoWaitsForTheInitialisationIsAfterIt) {
+  static std::atomic<bool> started;
+  static std::atomic<bool> waiting;
+  static std::uint64_t waiter;
+  started = waiting = false;
+  const auto use = [] {
+    static const int value = [] {
+      started = true;
+      while (!waiting) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return 1;
+    }();
+    return value;
+  };
+  const auto reports = RecordFromAnywhere(What::kSynchronisation, [&] {
+    std::thread other([&] {
+      waiter = NumberOfThisThread();
+      while (!started) std::this_thread::yield();
+      waiting = true;
+      use();
+    });
+    use();
+    other.join();
+  });
+  std::vector<std::uint64_t> kinds;
+  kinds.reserve(reports.size());
+  for (const Report& report : reports) kinds.push_back(report.kind);
+  EXPECT_THAT(kinds, ElementsAre(TRAPLINE_HAPPENS_BEFORE, TRAPLINE_HAPPENS_AFTER, TRAPLINE_JOIN));
+  EXPECT_EQ(OfThread(reports, waiter).size(), 1U);
 }
 
 TEST(Threads, JoinNamesTheThread) {

@@ -56,7 +56,10 @@ gcc -O2 p.c -o p && ./p; echo $?
 COMMANDS = {
     "early": program("early"),
     "plugin": program("plugin_host", plugin("plugin"), plugin("plugin")),
+    "openmp_plugin": program("plugin_host", plugin("openmp_plugin"), plugin("plugin"), plugin("openmp_plugin")),
     "own_malloc": program("own_malloc"),
+    "own_c11": program("own_c11"),
+    "sanitized": program("sanitized"),
     "own_new": program("own_new"),
     "new_handler": program("new_handler"),
     "free_twice": program("corrupt", "twice"),
@@ -78,7 +81,7 @@ COMMANDS = {
     "git": ["git", "--version"],
 }
 # What the allocator says of errors, or how it was replaced, is its own affair.
-OF_LIBC_ALLOCATOR = {"free_twice", "free_inside", "free_stack", "free_huge", "own_malloc"}
+OF_LIBC_ALLOCATOR = {"sanitized", "free_twice", "free_inside", "free_stack", "free_huge", "own_malloc"}
 
 passed = failed = skipped = 0
 

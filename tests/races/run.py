@@ -24,7 +24,8 @@ import harness  # noqa: E402
 import reports  # noqa: E402
 from expectations import BadProgram, Program, read_programs  # noqa: E402
 
-COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-I", str(HERE)]
+COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
+          "-I", str(HERE)]
 VARIANTS = {
     "O0": ["-O0"],
     "O2": ["-O2"],

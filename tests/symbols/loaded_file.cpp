@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -67,8 +68,13 @@ ModulesOptions LoadedFile::Options() {
                         const std::uint64_t begin = file.bias_ + (segment.p_vaddr & ~(kPage - 1));
                         const std::uint64_t offset = segment.p_offset & ~(kPage - 1);
                         const std::uint64_t length = segment.p_offset + segment.p_filesz - offset;
-                        if (address < begin || address + size > begin + length) continue;
-                        std::memcpy(out, file.bytes_.data() + offset + (address - begin), size);
+                        const std::uint64_t room = segment.p_offset + segment.p_memsz - offset;
+                        if (address < begin || address + size > begin + room) continue;
+                        std::memset(out, 0, size);  // beyond the file's part
+                        if (address - begin < length) {
+                          std::memcpy(out, file.bytes_.data() + offset + (address - begin),
+                                      std::min<std::uint64_t>(size, length - (address - begin)));
+                        }
                         return true;
                       }
                       return false;

@@ -103,9 +103,12 @@ TEST_P(SymbolizerTest, FunctionAndModule) {
 }
 
 TEST_P(SymbolizerTest, InlinedFunctions) {
-  if (!GetParam().has_lines) GTEST_SKIP() << "has no debug information";
-  bool found = false;
+  bool found = !GetParam().has_lines;
   for (const CodePlace& place : PlacesIn("_ZN5names5OuterEi")) {
+    if (!GetParam().has_lines) {
+      EXPECT_THAT(place.frames, ::testing::SizeIs(1));
+      continue;
+    }
     EXPECT_EQ(place.frames.back().function, "names::Outer(int)");
     if (place.frames.size() != 3 || place.frames[0].line != MarkedLine("innermost")) continue;
     found = true;
@@ -143,10 +146,11 @@ TEST_P(SymbolizerTest, GlobalVariables) {
 }
 
 TEST_P(SymbolizerTest, StaticVariables) {
-  if (!GetParam().has_symbols && !GetParam().has_lines) GTEST_SKIP() << "has no names";
+  const bool has_names = GetParam().has_symbols || GetParam().has_lines;
   const auto in_function =
       symbolizer_.ResolveData(unstripped_.Symbol("_ZZN5names10CountCallsEvE5calls").first);
-  ASSERT_TRUE(in_function);
+  ASSERT_EQ(in_function.has_value(), has_names);
+  if (!has_names) return;
   EXPECT_EQ(in_function->symbol, GetParam().has_symbols ? "names::CountCalls()::calls" : "calls");
   const auto in_file =
       symbolizer_.ResolveData(unstripped_.Symbol("_ZN5namesL11file_staticE").first);

@@ -36,6 +36,8 @@ static int Entries(const char* path) {
 
 static int Look(const char* who) {
   const int descriptors = Entries("/proc/self/fd");
+  const int lowest = dup(0);
+  close(lowest);
   pthread_t threads[2];
   for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, Work, NULL);
   for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
@@ -48,7 +50,7 @@ static int Look(const char* who) {
   if (waitpid(-1, &status, WNOHANG | __WALL) != -1 || errno != ECHILD) wrong |= 8;
   if (signals != 0) wrong |= 16;
   const int next = dup(0);
-  if (next != 3) wrong |= 32;
+  if (next != lowest) wrong |= 32;
   close(next);
   printf("%s %d\n", who, wrong);
   fflush(stdout);

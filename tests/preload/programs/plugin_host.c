@@ -2,6 +2,7 @@
  * search. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 
 int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
@@ -12,7 +13,8 @@ int main(int count, char** arguments) {
     }
     int (*run)(void) = (int (*)(void))dlsym(plugin, "plugin_run");
     printf("%d\n", run());
-    dlclose(plugin);
+    /* libgomp's threads live on in its code. */
+    if (!strstr(arguments[i], "openmp")) dlclose(plugin);
   }
   return 0;
 }

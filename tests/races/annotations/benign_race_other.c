@@ -8,12 +8,14 @@ int counters[2];
 
 static void* First(void* argument) {
   counters[0]++;
+  Escape(counters);
   counters[1]++;  // [a]
   return argument;
 }
 
 static void* Second(void* argument) {
   counters[0]++;
+  Escape(counters);
   counters[1]++;  // [b]
   return argument;
 }

@@ -11,8 +11,8 @@
 int words[4096];
 
 static void* First(void* argument) {
-  const __m256i all =
-      _mm256_i32gather_epi32(words, _mm256_setr_epi32(0, 9, 18, 27, 36, 45, 54, 3000), 4);  // [a]
+  const __m256i indices = _mm256_setr_epi32(0, 9, 18, 27, 36, 45, 54, 3000);
+  const __m256i all = _mm256_i32gather_epi32(words, indices, 4);  // [a]
   Use(_mm256_extract_epi32(all, 7));
   return argument;
 }

@@ -11,8 +11,8 @@
 int words[16] __attribute__((aligned(32)));
 
 static void* First(void* argument) {
-  _mm256_maskstore_epi32(words, _mm256_setr_epi32(-1, 0, 0, -1, 0, 0, 0, 0),
-                         _mm256_set1_epi32(1));  // [a]
+  const __m256i mask = _mm256_setr_epi32(-1, 0, 0, -1, 0, 0, 0, 0);
+  _mm256_maskstore_epi32(words, mask, _mm256_set1_epi32(1));  // [a]
   return argument;
 }
 

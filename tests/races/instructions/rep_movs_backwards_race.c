@@ -11,10 +11,10 @@ static void* First(void* argument) {
   char* from = source + 40;
   char* to = target + 40;
   size_t count = 20;
-  __asm__ volatile("std; rep movsb; cld"
+  __asm__ volatile("std; rep movsb; cld"  // [a]
                    : "+S"(from), "+D"(to), "+c"(count)
                    :
-                   : "memory", "cc");  // [a]
+                   : "memory", "cc");
   return argument;
 }
 

@@ -11,9 +11,8 @@
 int words[4096];
 
 static void* First(void* argument) {
-  _mm512_mask_i32scatter_epi32(words, 0xff,
-                               _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 3000, 8, 7, 6, 5, 4, 3, 2),
-                               _mm512_set1_epi32(1), 4);  // [a]
+  const __m512i indices = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 3000, 8, 7, 6, 5, 4, 3, 2);
+  _mm512_mask_i32scatter_epi32(words, 0xff, indices, _mm512_set1_epi32(1), 4);  // [a]
   return argument;
 }
 

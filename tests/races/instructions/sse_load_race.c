@@ -8,8 +8,7 @@
 char bytes[64] __attribute__((aligned(64)));
 
 static void* First(void* argument) {
-  const __m128i all = _mm_load_si128((const __m128i*)&bytes[16]);  // [a]
-  Use(_mm_cvtsi128_si32(all));
+  __asm__ volatile("" : : "x"(_mm_load_si128((const __m128i*)&bytes[16])));  // [a]
   return argument;
 }
 

@@ -1,6 +1,6 @@
 // One update is in the critical section, the other is not.
-// RACE any global:counter a b
-// ALSO any b b
+// ONE-OF any global:counter a b
+// ONE-OF any global:counter b b
 // MAY-MISS shared: each place runs once in a thread
 // NEEDS openmp
 // FLAGS -fopenmp

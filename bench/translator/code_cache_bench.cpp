@@ -1,0 +1,170 @@
+// What running from the code cache costs: the same functions natively, copied only, and with every
+// access checked by the filter (all hits but the first). Ratios of one run are what counts.
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "translator/code_cache.h"
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kStop = 0x7ffffff0000;
+
+__attribute__((noinline)) std::uint64_t Sum(const std::uint64_t* from, std::uint64_t count) {
+  std::uint64_t sum = 0;
+
+  for (std::uint64_t i = 0; i < count; ++i) {
+    sum += from[i];
+    asm volatile("" : "+r"(sum));
+  }
+  return sum;
+}
+
+__attribute__((noinline)) std::uint64_t Increment(std::uint64_t* at, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    at[i] += 1;
+    asm volatile("" ::: "memory");
+  }
+  return at[0];
+}
+
+__attribute__((noinline)) std::uint64_t Stencil(std::uint64_t* at, std::uint64_t count) {
+  for (std::uint64_t i = 1; i + 1 < count; ++i) {
+    at[i] = (at[i - 1] + at[i] * 2 + at[i + 1]) >> 2;
+    asm volatile("" ::: "memory");
+  }
+  return at[1];
+}
+
+__attribute__((noinline)) std::uint64_t Fibonacci(std::uint64_t n) {
+  return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2);
+}
+std::uint64_t RunFibonacci(std::uint64_t*, std::uint64_t) { return Fibonacci(22); }
+
+CodeCache* g_cache = nullptr;
+std::uint64_t g_slow = 0;
+
+__attribute__((target("general-regs-only"))) void Fill(const AccessSite* site,
+                                                       std::uint64_t address, const RegisterFile*) {
+  ++g_slow;
+  if (site->instruction != nullptr) return;
+  const CacheThread& thread = g_cache->thread();
+  unsigned index = 7;
+  for (unsigned i = 0; i < 7; ++i) {
+    if (site->size == 1u << i) index = i;
+  }
+  *reinterpret_cast<std::uint64_t*>((address & ~7ull) + thread.plane[site->write ? 1 : 0]) =
+      thread.signature[index] + address;
+}
+
+// Processor time of the thread, so that other programs' time does not count.
+double Now() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double Seconds(const std::function<void()>& run) {
+  double best = 1e9;
+  for (int i = 0; i < 9; ++i) {
+    const double start = Now();
+    run();
+    best = std::min(best, Now() - start);
+  }
+  return best;
+}
+
+using Function = std::uint64_t (*)(std::uint64_t*, std::uint64_t);
+
+void Measure(const char* name, Function function, double accesses, std::uint64_t* memory,
+             std::uint64_t count, unsigned char* stack_top, std::uint64_t plane) {
+  double cached[2] = {};
+  std::uint64_t slow = 0;
+  for (const bool checked : {false, true}) {
+    TranslatorOptions options;
+    options.read_code = [](std::uint64_t address, std::uint8_t* to, std::size_t size) {
+      std::memcpy(to, reinterpret_cast<const void*>(address), size);
+      return size;
+    };
+    options.handler = Fill;
+    options.filter = true;
+    if (!checked) options.instrument = [](std::uint64_t) { return false; };
+    CodeCache cache(options);
+    g_cache = &cache;
+    cache.thread().plane[0] = plane;
+    cache.thread().plane[1] = plane + (64u << 20);
+    for (unsigned i = 0; i < 8; ++i) cache.thread().signature[i] = 64 + 8 * i;
+    const auto run = [&] {
+      RegisterFile registers;
+      registers.rflags = 0x202;
+      registers.gpr[kRdi] = reinterpret_cast<std::uint64_t>(memory);
+      registers.gpr[kRsi] = count;
+      registers.gpr[kRsp] = reinterpret_cast<std::uint64_t>(stack_top) - 8;
+      std::memcpy(stack_top - 8, &kStop, 8);
+      registers.rip = reinterpret_cast<std::uint64_t>(function);
+      if (cache.Run(registers, kStop) != CodeCache::RunResult::kStopped) std::abort();
+    };
+    run();
+    g_slow = 0;
+    cached[checked ? 1 : 0] = Seconds(run);
+    slow = g_slow;
+  }
+  const double native = Seconds([&] { function(memory, count); });
+  std::printf(
+      "%-12s native %6.3f ns  copied %5.2f  checked %5.2f of native  a check %5.2f ns (%.3f "
+      "slow)\n",
+      name, native / accesses * 1e9, cached[0] / native, cached[1] / native,
+      (cached[1] - cached[0]) / accesses * 1e9, static_cast<double>(slow) / accesses / 9);
+}
+
+int Main() {
+  // Program memory, with its filter planes at a fixed distance: 64 MiB each.
+  constexpr std::uint64_t kSize = 64u << 20;
+  auto* memory =
+      static_cast<unsigned char*>(mmap(nullptr, 3 * kSize, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (memory == MAP_FAILED) return 1;
+  const std::uint64_t count = 2048;
+  auto* numbers = reinterpret_cast<std::uint64_t*>(memory);
+  unsigned char* const stack_top = memory + kSize - 4096;
+  std::printf("per access; best of 9\n");
+  Measure(
+      "sum",
+      [](std::uint64_t* at, std::uint64_t n) {
+        std::uint64_t sum = 0;
+        for (int i = 0; i < 1000; ++i) sum += Sum(at, n);
+        return sum;
+      },
+      2048e3, numbers, count, stack_top, kSize);
+  Measure(
+      "increment",
+      [](std::uint64_t* at, std::uint64_t n) {
+        std::uint64_t sum = 0;
+        for (int i = 0; i < 1000; ++i) sum += Increment(at, n);
+        return sum;
+      },
+      2048e3, numbers, count, stack_top, kSize);
+  Measure(
+      "stencil",
+      [](std::uint64_t* at, std::uint64_t n) {
+        std::uint64_t sum = 0;
+        for (int i = 0; i < 1000; ++i) sum += Stencil(at, n);
+        return sum;
+      },
+      4 * 2046e3, numbers, count, stack_top, kSize);
+  Measure("fibonacci", RunFibonacci, 28657 * 2, numbers, count, stack_top, kSize);
+  return 0;
+}
+
+}  // namespace
+}  // namespace trapline
+
+int main() { return trapline::Main(); }

@@ -1,0 +1,631 @@
+/* OpenMP as GCC compiles it: the calls into libgomp, whose own threads wait for each other by
+ * futexes and atomics that nobody looks at.
+ *
+ * A parallel region: what its creator did happens before each thread's part, and each part, and
+ * each task, before what follows the region. Explicit tasks: what the creator did happens before
+ * the task; the task before the taskwait, the end of the taskgroup, the barrier or the region that
+ * waits for it, and, as the depend clauses say, before its successors. Where tasks are concerned,
+ * a waiting thread is ordered after every task that has ended, also one it need not have waited
+ * for.
+ *
+ * Not here: detached tasks, target regions, other runtimes (libomp). */
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "guest-agent/preload/runtime.h"
+
+/* -- Teams: the threads of a parallel region -- */
+
+/* Lives in the frame of the region's creator. The addresses of the first members are the keys by
+ * which edges are reported; a member that is not 0 has been used as a key. */
+struct Team {
+  void* reductions; /* where libgomp looks for them in the data of a region */
+  char begin;
+  char end;
+  char barrier;
+  char tasks; /* tasks that have ended */
+  char ordered;
+  char copied; /* copyprivate */
+  char doacross;
+  void (*body)(void*);
+  void* data;
+  uint64_t ip; /* of the region */
+};
+
+enum { kNestedGroups = 16 };
+
+/* A task that runs, implicit (a thread's part of a region) or explicit. Lives in the frame of
+ * whoever runs it. */
+struct Task {
+  struct Team* team;
+  struct Task* outer; /* what the thread did before */
+  char* group;        /* key of the taskgroup the task is part of; null: none */
+  int group_depth;    /* of taskgroups begun in the task */
+  char groups[kNestedGroups];
+  char children; /* key: children that have ended */
+};
+static __thread struct Task* current_task;
+
+static struct Team* CurrentTeam(void) { return current_task ? current_task->team : NULL; }
+
+static void UseAsKey(enum trapline_event_kind kind, char* key, uint64_t size, uint64_t ip) {
+  __atomic_store_n(key, 1, __ATOMIC_RELAXED);
+  Event(kind, key, size, ip);
+}
+
+static void Publish(char* key, uint64_t ip) { UseAsKey(TRAPLINE_HAPPENS_BEFORE, key, 0, ip); }
+
+static void Receive(const char* key, uint64_t ip) {
+  if (__atomic_load_n(key, __ATOMIC_RELAXED)) Event(TRAPLINE_HAPPENS_AFTER, key, 0, ip);
+}
+
+static void ForgetKey(const char* key, uint64_t ip) {
+  if (__atomic_load_n(key, __ATOMIC_RELAXED)) Event(TRAPLINE_SYNC_DESTROYED, key, 0, ip);
+}
+
+static void BeginRegion(struct Team* team, void (*body)(void*), void* data, uint64_t ip) {
+  *team = (struct Team){.body = body, .data = data, .ip = ip};
+  Publish(&team->begin, ip);
+}
+
+static void EndRegion(struct Team* team) {
+  Receive(&team->end, team->ip);
+  Receive(&team->tasks, team->ip);
+  for (const char* key = &team->begin; key <= &team->doacross; ++key) ForgetKey(key, team->ip);
+}
+
+static void BeginImplicitTask(struct Team* team, struct Task* task) {
+  *task = (struct Task){.team = team, .outer = current_task};
+  Receive(&team->begin, team->ip);
+  current_task = task;
+}
+
+static void EndImplicitTask(struct Task* task) {
+  current_task = task->outer;
+  ForgetKey(&task->children, task->team->ip);
+  Publish(&task->team->end, task->team->ip);
+}
+
+/* What libgomp calls in each thread in place of the region's body. */
+static void RunImplicitTask(void* argument) {
+  struct Team* team = argument;
+  struct Task task;
+  BeginImplicitTask(team, &task);
+  team->body(team->data);
+  EndImplicitTask(&task);
+}
+
+/* Runs a region by `name`, with RunImplicitTask in place of the body. */
+#define RUN_REGION(name, ...)                     \
+  REQUIRE(name);                                  \
+  if (!runtime.agent) {                           \
+    real.name(body, data, __VA_ARGS__);           \
+    return;                                       \
+  }                                               \
+  struct Team team;                               \
+  BeginRegion(&team, body, data, CALLER);         \
+  real.name(RunImplicitTask, &team, __VA_ARGS__); \
+  EndRegion(&team)
+
+WRAPPER void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
+  RUN_REGION(GOMP_parallel, threads, flags);
+}
+
+WRAPPER void GOMP_parallel_sections(void (*body)(void*), void* data, unsigned threads,
+                                    unsigned count, unsigned flags) {
+  RUN_REGION(GOMP_parallel_sections, threads, count, flags);
+}
+
+WRAPPER unsigned GOMP_parallel_reductions(void (*body)(void*), void* data, unsigned threads,
+                                          unsigned flags) {
+  REQUIRE(GOMP_parallel_reductions);
+  if (!runtime.agent) return real.GOMP_parallel_reductions(body, data, threads, flags);
+  struct Team team;
+  BeginRegion(&team, body, data, CALLER);
+  team.reductions = *(void**)data;
+  unsigned result = real.GOMP_parallel_reductions(RunImplicitTask, &team, threads, flags);
+  EndRegion(&team);
+  return result;
+}
+
+#define PARALLEL_LOOP(name)                                                                  \
+  WRAPPER void name(void (*body)(void*), void* data, unsigned threads, long begin, long end, \
+                    long step, long chunk, unsigned flags) {                                 \
+    RUN_REGION(name, threads, begin, end, step, chunk, flags);                               \
+  }
+#define PARALLEL_LOOP_RUNTIME(name)                                                          \
+  WRAPPER void name(void (*body)(void*), void* data, unsigned threads, long begin, long end, \
+                    long step, unsigned flags) {                                             \
+    RUN_REGION(name, threads, begin, end, step, flags);                                      \
+  }
+
+PARALLEL_LOOP(GOMP_parallel_loop_static)
+PARALLEL_LOOP(GOMP_parallel_loop_dynamic)
+PARALLEL_LOOP(GOMP_parallel_loop_guided)
+PARALLEL_LOOP(GOMP_parallel_loop_nonmonotonic_dynamic)
+PARALLEL_LOOP(GOMP_parallel_loop_nonmonotonic_guided)
+PARALLEL_LOOP_RUNTIME(GOMP_parallel_loop_runtime)
+PARALLEL_LOOP_RUNTIME(GOMP_parallel_loop_nonmonotonic_runtime)
+PARALLEL_LOOP_RUNTIME(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
+
+/* -- Regions as GCC before 4.9 compiled them: the creator starts the others, calls the body itself,
+ * and ends the region. -- */
+
+enum { kOpenRegions = 4 };
+static __thread struct OpenRegion {
+  struct Team team;
+  struct Task task;
+} open_regions[kOpenRegions];
+static __thread int open_region_depth; /* may exceed kOpenRegions: those are not reported */
+
+#define START_REGION(name, ...)                                                                    \
+  REQUIRE(name);                                                                                   \
+  struct OpenRegion* region =                                                                      \
+      runtime.agent && open_region_depth < kOpenRegions ? &open_regions[open_region_depth] : NULL; \
+  ++open_region_depth;                                                                             \
+  if (region) BeginRegion(&region->team, body, data, CALLER);                                      \
+  real.name(region ? RunImplicitTask : body, region ? &region->team : data, __VA_ARGS__);          \
+  if (region) BeginImplicitTask(&region->team, &region->task)
+
+#define START_PARALLEL_LOOP(name)                                                            \
+  WRAPPER void name(void (*body)(void*), void* data, unsigned threads, long begin, long end, \
+                    long step, long chunk) {                                                 \
+    START_REGION(name, threads, begin, end, step, chunk);                                    \
+  }
+
+WRAPPER void GOMP_parallel_start(void (*body)(void*), void* data, unsigned threads) {
+  START_REGION(GOMP_parallel_start, threads);
+}
+
+START_PARALLEL_LOOP(GOMP_parallel_loop_static_start)
+START_PARALLEL_LOOP(GOMP_parallel_loop_dynamic_start)
+START_PARALLEL_LOOP(GOMP_parallel_loop_guided_start)
+
+WRAPPER void GOMP_parallel_loop_runtime_start(void (*body)(void*), void* data, unsigned threads,
+                                              long begin, long end, long step) {
+  START_REGION(GOMP_parallel_loop_runtime_start, threads, begin, end, step);
+}
+
+WRAPPER void GOMP_parallel_sections_start(void (*body)(void*), void* data, unsigned threads,
+                                          unsigned count) {
+  START_REGION(GOMP_parallel_sections_start, threads, count);
+}
+
+WRAPPER void GOMP_parallel_end(void) {
+  REQUIRE(GOMP_parallel_end);
+  if (open_region_depth > 0) --open_region_depth;
+  struct OpenRegion* region =
+      runtime.agent && open_region_depth < kOpenRegions ? &open_regions[open_region_depth] : NULL;
+  if (region) EndImplicitTask(&region->task);
+  real.GOMP_parallel_end();
+  if (region) EndRegion(&region->team);
+}
+
+/* -- Barriers, also those at the end of work-sharing constructs -- */
+
+static uint64_t TeamSize(void) {
+  return real.omp_get_num_threads ? (uint64_t)real.omp_get_num_threads() : 0;
+}
+
+/* Tasks may run while their threads wait. */
+static void LeaveBarrier(struct Team* team, uint64_t threads, uint64_t ip) {
+  Event(TRAPLINE_BARRIER_LEAVE, &team->barrier, threads, ip);
+  Receive(&team->tasks, ip);
+}
+
+#define BARRIER(name)                                                            \
+  WRAPPER void name(void) {                                                      \
+    REQUIRE(name);                                                               \
+    struct Team* team = runtime.agent ? CurrentTeam() : NULL;                    \
+    uint64_t threads = team ? TeamSize() : 0;                                    \
+    if (team) UseAsKey(TRAPLINE_BARRIER_ENTER, &team->barrier, threads, CALLER); \
+    real.name();                                                                 \
+    if (team) LeaveBarrier(team, threads, CALLER);                               \
+  }
+
+/* Threads that have been cancelled do not come. */
+#define CANCELLABLE_BARRIER(name)                                          \
+  WRAPPER bool name(void) {                                                \
+    REQUIRE(name);                                                         \
+    struct Team* team = runtime.agent ? CurrentTeam() : NULL;              \
+    if (team) UseAsKey(TRAPLINE_BARRIER_ENTER, &team->barrier, 0, CALLER); \
+    bool cancelled = real.name();                                          \
+    if (team) LeaveBarrier(team, 0, CALLER);                               \
+    return cancelled;                                                      \
+  }
+
+BARRIER(GOMP_barrier)
+BARRIER(GOMP_loop_end)
+BARRIER(GOMP_sections_end)
+CANCELLABLE_BARRIER(GOMP_barrier_cancel)
+CANCELLABLE_BARRIER(GOMP_loop_end_cancel)
+CANCELLABLE_BARRIER(GOMP_sections_end_cancel)
+
+/* -- Order within a team: from who gives to who takes after it -- */
+
+WRAPPER void* GOMP_single_copy_start(void) {
+  REQUIRE(GOMP_single_copy_start);
+  void* copied = real.GOMP_single_copy_start();
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team && copied) Receive(&team->copied, CALLER);
+  return copied;
+}
+
+WRAPPER void GOMP_single_copy_end(void* data) {
+  REQUIRE(GOMP_single_copy_end);
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team) Publish(&team->copied, CALLER);
+  real.GOMP_single_copy_end(data);
+}
+
+WRAPPER void GOMP_ordered_start(void) {
+  REQUIRE(GOMP_ordered_start);
+  real.GOMP_ordered_start();
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team) Receive(&team->ordered, CALLER);
+}
+
+WRAPPER void GOMP_ordered_end(void) {
+  REQUIRE(GOMP_ordered_end);
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team) Publish(&team->ordered, CALLER);
+  real.GOMP_ordered_end();
+}
+
+static void PostDoacross(uint64_t ip) {
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team) Publish(&team->doacross, ip);
+}
+
+static void WaitDoacross(uint64_t ip) {
+  struct Team* team = runtime.agent ? CurrentTeam() : NULL;
+  if (team) Receive(&team->doacross, ip);
+}
+
+WRAPPER void GOMP_doacross_post(long* counts) {
+  REQUIRE(GOMP_doacross_post);
+  PostDoacross(CALLER);
+  real.GOMP_doacross_post(counts);
+}
+
+WRAPPER void GOMP_doacross_ull_post(unsigned long long* counts) {
+  REQUIRE(GOMP_doacross_ull_post);
+  PostDoacross(CALLER);
+  real.GOMP_doacross_ull_post(counts);
+}
+
+/* There are as many arguments as dimensions, and only libgomp knows how many: what is passed beyond
+ * them is not looked at. */
+#define FORWARD_DIMENSIONS(name, type)                                    \
+  va_list rest;                                                           \
+  va_start(rest, first);                                                  \
+  type more[kDimensions - 1];                                             \
+  for (int i = 0; i < kDimensions - 1; ++i) more[i] = va_arg(rest, type); \
+  va_end(rest);                                                           \
+  real.name(first, more[0], more[1], more[2], more[3], more[4], more[5], more[6])
+
+enum { kDimensions = 8 };
+
+WRAPPER void GOMP_doacross_wait(long first, ...) {
+  REQUIRE(GOMP_doacross_wait);
+  FORWARD_DIMENSIONS(GOMP_doacross_wait, long);
+  WaitDoacross(CALLER);
+}
+
+WRAPPER void GOMP_doacross_ull_wait(unsigned long long first, ...) {
+  REQUIRE(GOMP_doacross_ull_wait);
+  FORWARD_DIMENSIONS(GOMP_doacross_ull_wait, unsigned long long);
+  WaitDoacross(CALLER);
+}
+
+/* -- Critical sections and locks -- */
+
+static char unnamed_critical;
+static char unnamed_atomic;
+
+#define ENTER(name, lock, ...) \
+  REQUIRE(name);               \
+  real.name(__VA_ARGS__);      \
+  Event(TRAPLINE_ACQUIRE, lock, TRAPLINE_LOCK_MUTEX, CALLER)
+
+#define LEAVE(name, lock, ...)                                \
+  REQUIRE(name);                                              \
+  Event(TRAPLINE_RELEASE, lock, TRAPLINE_LOCK_MUTEX, CALLER); \
+  real.name(__VA_ARGS__)
+
+WRAPPER void GOMP_critical_start(void) { ENTER(GOMP_critical_start, &unnamed_critical); }
+WRAPPER void GOMP_critical_end(void) { LEAVE(GOMP_critical_end, &unnamed_critical); }
+WRAPPER void GOMP_critical_name_start(void** name) { ENTER(GOMP_critical_name_start, name, name); }
+WRAPPER void GOMP_critical_name_end(void** name) { LEAVE(GOMP_critical_name_end, name, name); }
+WRAPPER void GOMP_atomic_start(void) { ENTER(GOMP_atomic_start, &unnamed_atomic); }
+WRAPPER void GOMP_atomic_end(void) { LEAVE(GOMP_atomic_end, &unnamed_atomic); }
+
+/* In C, and as Fortran calls them, with the same arguments. */
+#define SET_LOCK(name) \
+  WRAPPER void name(void* lock) { ENTER(name, lock, lock); }
+#define UNSET_LOCK(name) \
+  WRAPPER void name(void* lock) { LEAVE(name, lock, lock); }
+#define TEST_LOCK(name)                                                    \
+  WRAPPER int name(void* lock) {                                           \
+    REQUIRE(name);                                                         \
+    int taken = real.name(lock);                                           \
+    if (taken) Event(TRAPLINE_ACQUIRE, lock, TRAPLINE_LOCK_MUTEX, CALLER); \
+    return taken;                                                          \
+  }
+#define DESTROY_LOCK(name)                           \
+  WRAPPER void name(void* lock) {                    \
+    REQUIRE(name);                                   \
+    real.name(lock);                                 \
+    Event(TRAPLINE_SYNC_DESTROYED, lock, 0, CALLER); \
+  }
+
+SET_LOCK(omp_set_lock)
+SET_LOCK(omp_set_lock_)
+SET_LOCK(omp_set_nest_lock)
+SET_LOCK(omp_set_nest_lock_)
+UNSET_LOCK(omp_unset_lock)
+UNSET_LOCK(omp_unset_lock_)
+UNSET_LOCK(omp_unset_nest_lock)
+UNSET_LOCK(omp_unset_nest_lock_)
+TEST_LOCK(omp_test_lock)
+TEST_LOCK(omp_test_lock_)
+TEST_LOCK(omp_test_nest_lock)
+TEST_LOCK(omp_test_nest_lock_)
+DESTROY_LOCK(omp_destroy_lock)
+DESTROY_LOCK(omp_destroy_lock_)
+DESTROY_LOCK(omp_destroy_nest_lock)
+DESTROY_LOCK(omp_destroy_nest_lock_)
+
+/* -- Explicit tasks -- */
+
+enum { kTaskDepends = 8, kTaskDetached = 1 << 13, kLoopWithoutGroup = 1 << 11 };
+
+/* An object of a depend clause. */
+struct Dependence {
+  const char* object;
+  int writes; /* out and the like: after all before it; in: after the last out only */
+};
+
+/* What is passed to libgomp as a task's data: this, the dependences, the program's data. libgomp
+ * copies it as a whole. */
+struct TaskData {
+  uint64_t head[3]; /* of a loop's data: begin and end, which libgomp sets, and its reductions */
+  void (*body)(void*);
+  void (*copy)(void*, void*);
+  struct Team* team;
+  const char* parents_children; /* key */
+  char* group;                  /* key */
+  const void* start;            /* key */
+  uint64_t ip;
+  void* source;  /* of the program's data, for `copy` */
+  size_t offset; /* of the program's data from here */
+  size_t dependences;
+  int starts_once; /* the key serves this task alone */
+  int is_loop;
+};
+
+static struct Dependence* DependencesOf(struct TaskData* data) {
+  return (struct Dependence*)(data + 1);
+}
+
+static void* PayloadOf(struct TaskData* data) { return (char*)data + data->offset; }
+
+/* A key that no other task has had: not an address, for stack and heap are used again while it may
+ * still stand for something. */
+static const void* NewTaskKey(void) {
+  static const uint64_t kTaskKeys = (uint64_t)1 << 62; /* not canonical */
+  static uint64_t used;
+  return (const void*)(kTaskKeys + __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED));
+}
+
+/* Readers publish apart, so that they are not ordered among each other. */
+static const char* ReadersOf(const char* object) {
+  static const uint64_t kReaders = (uint64_t)1 << 61; /* not canonical */
+  return (const char*)((uint64_t)object | kReaders);
+}
+
+static void ReceiveDependences(struct TaskData* data) {
+  for (size_t i = 0; i < data->dependences; ++i) {
+    const struct Dependence* dependence = &DependencesOf(data)[i];
+    Event(TRAPLINE_HAPPENS_AFTER, dependence->object, 0, data->ip);
+    if (dependence->writes)
+      Event(TRAPLINE_HAPPENS_AFTER, ReadersOf(dependence->object), 0, data->ip);
+  }
+}
+
+static void PublishDependences(struct TaskData* data) {
+  for (size_t i = 0; i < data->dependences; ++i) {
+    const struct Dependence* dependence = &DependencesOf(data)[i];
+    Event(TRAPLINE_HAPPENS_BEFORE,
+          dependence->writes ? dependence->object : ReadersOf(dependence->object), 0, data->ip);
+  }
+}
+
+/* What libgomp calls in place of a task's body. */
+static void RunTask(void* argument) {
+  struct TaskData* data = argument;
+  struct Task task = {.team = data->team, .outer = current_task, .group = data->group};
+  Event(TRAPLINE_HAPPENS_AFTER, data->start, 0, data->ip);
+  if (data->starts_once) Event(TRAPLINE_SYNC_DESTROYED, data->start, 0, data->ip);
+  ReceiveDependences(data);
+  if (data->is_loop) {
+    uint64_t* payload = PayloadOf(data);
+    payload[0] = data->head[0];
+    payload[1] = data->head[1];
+  }
+  current_task = &task;
+  data->body(PayloadOf(data));
+  current_task = task.outer;
+  PublishDependences(data);
+  Event(TRAPLINE_HAPPENS_BEFORE, data->parents_children, 0, data->ip);
+  if (data->group) Publish(data->group, data->ip);
+  Publish(&data->team->tasks, data->ip);
+}
+
+static void CopyBytes(char* to, const char* from, size_t size) {
+  for (size_t i = 0; i < size; ++i) to[i] = from[i];
+}
+
+/* For data that are not copied by bytes. */
+static void CopyTask(void* to, void* from) {
+  const struct TaskData* source = from;
+  CopyBytes(to, from, source->offset);
+  source->copy(PayloadOf(to), source->source);
+}
+
+static size_t RoundUp(size_t size, size_t alignment) {
+  return (size + alignment - 1) / alignment * alignment;
+}
+
+/* How a task's data grow by what is put before them. */
+static size_t TaskAlignment(long alignment) {
+  return alignment > (long)_Alignof(struct TaskData) ? (size_t)alignment
+                                                     : _Alignof(struct TaskData);
+}
+
+static size_t PayloadOffset(size_t dependences, size_t alignment) {
+  return RoundUp(sizeof(struct TaskData) + dependences * sizeof(struct Dependence), alignment);
+}
+
+/* The key of the taskgroup that new tasks of `task` are part of; null: none. */
+static char* GroupOf(struct Task* task) {
+  if (task->group_depth == 0) return task->group;
+  int inner = task->group_depth < kNestedGroups ? task->group_depth : kNestedGroups;
+  return &task->groups[inner - 1];
+}
+
+static void BeginGroup(struct Task* task) { ++task->group_depth; }
+
+static void EndGroup(struct Task* task, uint64_t ip) {
+  char* group = GroupOf(task);
+  if (task->group_depth > 0) {
+    Receive(group, ip);
+    --task->group_depth;
+    if (task->group_depth < kNestedGroups) {
+      ForgetKey(group, ip);
+      __atomic_store_n(group, 0, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+/* Objects in a depend clause's list: GCC's first form is {count, outs, objects...}, the second {0,
+ * count, outs, mutual exclusions, ins, objects..., depend objects...}. */
+static size_t CountDependences(void** list) { return (size_t)(list[0] ? list[0] : list[1]); }
+
+static void ReadDependences(void** list, struct Dependence* dependences) {
+  size_t count = CountDependences(list);
+  int first_form = list[0] != NULL;
+  size_t outs = first_form ? (size_t)list[1] : (size_t)list[2] + (size_t)list[3];
+  size_t plain = first_form ? count : outs + (size_t)list[4];
+  void** objects = list + (first_form ? 2 : 5);
+  for (size_t i = 0; i < count; ++i) {
+    if (i < plain) {
+      dependences[i] = (struct Dependence){objects[i], i < outs};
+    } else {
+      enum { kDependIn = 1 };
+      void** depend_object = objects[i];
+      dependences[i] =
+          (struct Dependence){depend_object[0], (uint64_t)depend_object[1] != kDependIn};
+    }
+  }
+}
+
+/* Fills in `task` for a task that the current one creates. */
+static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
+                        void (*copy)(void*, void*), size_t size, size_t offset, uint64_t ip) {
+  *task = (struct TaskData){.body = body,
+                            .copy = copy,
+                            .team = current_task->team,
+                            .parents_children = &current_task->children,
+                            .group = GroupOf(current_task),
+                            .start = NewTaskKey(),
+                            .ip = ip,
+                            .source = data,
+                            .offset = offset};
+  __atomic_store_n(&current_task->children, 1, __ATOMIC_RELAXED);
+  if (!copy) CopyBytes(PayloadOf(task), data, size);
+  Event(TRAPLINE_HAPPENS_BEFORE, task->start, 0, ip);
+}
+
+/* Room for a task's data on the stack, suitably aligned. */
+#define TASK_ON_STACK(task, total, alignment) \
+  char room[(total) + (alignment)];           \
+  struct TaskData* task = (struct TaskData*)RoundUp((uint64_t)room, alignment)
+
+/* `detach` is passed since GCC 11: before, it is not looked at. A detached task is done when the
+ * program says so: such tasks are not followed. */
+WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,
+                       long alignment, bool deferred, unsigned flags, void** depend, int priority,
+                       void* detach) {
+  REQUIRE(GOMP_task);
+  if (!runtime.agent || !current_task || (flags & kTaskDetached)) {
+    real.GOMP_task(body, data, copy, size, alignment, deferred, flags, depend, priority, detach);
+    return;
+  }
+  size_t task_alignment = TaskAlignment(alignment);
+  size_t dependences = flags & kTaskDepends ? CountDependences(depend) : 0;
+  size_t offset = PayloadOffset(dependences, task_alignment);
+  TASK_ON_STACK(task, offset + (size_t)size, task_alignment);
+  PrepareTask(task, body, data, copy, (size_t)size, offset, CALLER);
+  task->starts_once = 1;
+  task->dependences = dependences;
+  if (dependences) ReadDependences(depend, DependencesOf(task));
+  real.GOMP_task(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,
+                 deferred, flags, depend, priority, detach);
+}
+
+/* A loop of tasks is a taskgroup of its own, unless the program says not. */
+#define TASKLOOP(name, type)                                                                       \
+  WRAPPER void name(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,        \
+                    long alignment, unsigned flags, unsigned long tasks, int priority, type begin, \
+                    type end, type step) {                                                         \
+    REQUIRE(name);                                                                                 \
+    struct Task* creator = current_task;                                                           \
+    if (!runtime.agent || !creator) {                                                              \
+      real.name(body, data, copy, size, alignment, flags, tasks, priority, begin, end, step);      \
+      return;                                                                                      \
+    }                                                                                              \
+    bool grouped = !(flags & kLoopWithoutGroup);                                                   \
+    if (grouped) BeginGroup(creator);                                                              \
+    size_t task_alignment = TaskAlignment(alignment);                                              \
+    size_t offset = PayloadOffset(0, task_alignment);                                              \
+    TASK_ON_STACK(task, offset + (size_t)size, task_alignment);                                    \
+    PrepareTask(task, body, data, copy, (size_t)size, offset, CALLER);                             \
+    task->is_loop = 1;                                                                             \
+    CopyBytes((char*)task->head, data,                                                             \
+              (size_t)size < sizeof(task->head) ? (size_t)size : sizeof(task->head));              \
+    const void* start = task->start;                                                               \
+    real.name(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,    \
+              flags, tasks, priority, begin, end, step);                                           \
+    if (grouped) {                                                                                 \
+      EndGroup(creator, CALLER);                                                                   \
+      Event(TRAPLINE_SYNC_DESTROYED, start, 0, CALLER);                                            \
+    }                                                                                              \
+  }
+
+TASKLOOP(GOMP_taskloop, long)
+TASKLOOP(GOMP_taskloop_ull, unsigned long long)
+
+WRAPPER void GOMP_taskwait(void) {
+  REQUIRE(GOMP_taskwait);
+  real.GOMP_taskwait();
+  if (runtime.agent && current_task) Receive(&current_task->children, CALLER);
+}
+
+WRAPPER void GOMP_taskwait_depend(void** depend) {
+  REQUIRE(GOMP_taskwait_depend);
+  real.GOMP_taskwait_depend(depend);
+  if (runtime.agent && current_task) Receive(&current_task->children, CALLER);
+}
+
+WRAPPER void GOMP_taskgroup_start(void) {
+  REQUIRE(GOMP_taskgroup_start);
+  if (runtime.agent && current_task) BeginGroup(current_task);
+  real.GOMP_taskgroup_start();
+}
+
+WRAPPER void GOMP_taskgroup_end(void) {
+  REQUIRE(GOMP_taskgroup_end);
+  real.GOMP_taskgroup_end();
+  if (runtime.agent && current_task) EndGroup(current_task, CALLER);
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""The preload library exports what it stands in front of, with the hook for its tests, and nothing else: every name is
+also one of libc's, the C++ library's, libgomp's, or an annotation. And it needs libc alone."""
+
+import re
+import subprocess
+import sys
+
+ANNOTATIONS = re.compile(r"(WTF)?Annotate[A-Z]\w*|__tsan_(acquire|release|mutex_\w+)")
+HOOK = "trapline_preload_set_interface"
+
+
+def names(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in lines.splitlines()}
+
+
+def library(name):
+    return subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+preload = sys.argv[1]
+known = set().union(*(names(library(name)) for name in ("libc.so.6", "libstdc++.so.6", "libgomp.so.1")))
+unknown = sorted(name for name in names(preload) if name not in known and name != HOOK and not ANNOTATIONS.fullmatch(name))
+needed = re.findall(r"NEEDED.*\[(.*)\]",
+                    subprocess.run(["readelf", "-d", preload], check=True, capture_output=True, text=True).stdout)
+# Calls of its own that could come back to it.
+undefined = subprocess.run(["nm", "-D", "-u", preload], check=True, capture_output=True, text=True).stdout
+called = {line.split()[-1].split("@")[0] for line in undefined.splitlines()}
+own = sorted(called & names(preload))
+failures = []
+if unknown:
+    failures.append(f"exports unknown names: {unknown}")
+if HOOK not in names(preload):
+    failures.append(f"lacks {HOOK}")
+if needed != ["libc.so.6"]:
+    failures.append(f"needs {needed}, not libc alone")
+if own:
+    failures.append(f"calls its own wrappers: {own}")
+for failure in failures:
+    print(f"{preload}: {failure}")
+print(f"{len(names(preload))} names")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,708 @@
+// Every encoding that touches memory, and random sequences of them, natively and in the code cache:
+// the same registers, flags, memory, vector state and faults, and the accesses that Accesses
+// foretells.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/translator/corpus.h"
+#include "tests/translator/tracer.h"
+#include "translator/code_cache.h"
+
+extern "C" {
+std::uint64_t g_native_registers[16];  // in and out
+std::uint64_t g_native_flags;
+std::uint64_t g_native_entry;
+std::uint64_t g_native_host_rsp;
+unsigned char* g_native_image;  // in and out
+std::uint64_t g_native_stack[64];
+void RunNativeCode();
+extern const char NativeStop[];
+}
+
+asm(R"(
+  .text
+  .globl RunNativeCode, NativeStop
+RunNativeCode:
+  push %rbx
+  push %rbp
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp, g_native_host_rsp(%rip)
+  mov g_native_image(%rip), %rcx
+  mov $0xe7, %eax
+  xor %edx, %edx
+  xrstor64 (%rcx)
+  pushq g_native_flags(%rip)
+  popfq
+  mov g_native_registers(%rip), %rax
+  mov g_native_registers+8(%rip), %rcx
+  mov g_native_registers+16(%rip), %rdx
+  mov g_native_registers+24(%rip), %rbx
+  mov g_native_registers+32(%rip), %rsp
+  mov g_native_registers+40(%rip), %rbp
+  mov g_native_registers+48(%rip), %rsi
+  mov g_native_registers+56(%rip), %rdi
+  mov g_native_registers+64(%rip), %r8
+  mov g_native_registers+72(%rip), %r9
+  mov g_native_registers+80(%rip), %r10
+  mov g_native_registers+88(%rip), %r11
+  mov g_native_registers+96(%rip), %r12
+  mov g_native_registers+104(%rip), %r13
+  mov g_native_registers+112(%rip), %r14
+  mov g_native_registers+120(%rip), %r15
+  jmp *g_native_entry(%rip)
+NativeStop:
+  mov %rax, g_native_registers(%rip)
+  mov %rcx, g_native_registers+8(%rip)
+  mov %rdx, g_native_registers+16(%rip)
+  mov %rbx, g_native_registers+24(%rip)
+  mov %rsp, g_native_registers+32(%rip)
+  mov %rbp, g_native_registers+40(%rip)
+  mov %rsi, g_native_registers+48(%rip)
+  mov %rdi, g_native_registers+56(%rip)
+  mov %r8, g_native_registers+64(%rip)
+  mov %r9, g_native_registers+72(%rip)
+  mov %r10, g_native_registers+80(%rip)
+  mov %r11, g_native_registers+88(%rip)
+  mov %r12, g_native_registers+96(%rip)
+  mov %r13, g_native_registers+104(%rip)
+  mov %r14, g_native_registers+112(%rip)
+  mov %r15, g_native_registers+120(%rip)
+  lea g_native_stack+512(%rip), %rsp
+  pushfq
+  popq g_native_flags(%rip)
+  pushq $0x202
+  popfq
+  mov g_native_image(%rip), %rcx
+  mov $0xe7, %eax
+  xor %edx, %edx
+  xsave64 (%rcx)
+  mov g_native_host_rsp(%rip), %rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbp
+  pop %rbx
+  ret
+)");
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kArenaSize = 65536;
+constexpr std::uint64_t kGap = 1u << 20;
+constexpr std::uint64_t kCodeSize = 64u << 20;
+constexpr std::uint64_t kAllSize = kCodeSize + kArenaSize + 3 * kGap;
+constexpr std::uint64_t kCodeStep = 256;
+constexpr std::uint64_t kStatusFlags = 0x8d5;
+constexpr std::uint64_t kDirection = 0x400;
+using Image = std::vector<unsigned char>;
+
+struct Fault {
+  int number = 0;  // signal; 0: none
+  std::uint64_t trap = 0;
+  std::uint64_t address = 0;
+  bool write = false;
+  RegisterFile registers;  // at the fault
+};
+Fault g_fault;
+sigjmp_buf g_after_fault;
+
+void OnFault(int number, siginfo_t*, void* context) {
+  const auto* state = static_cast<const ucontext_t*>(context);
+  const auto& from = state->uc_mcontext.gregs;
+  g_fault.number = number;
+  g_fault.trap = static_cast<std::uint64_t>(from[REG_TRAPNO]);
+  // A non-canonical address based on rsp or rbp is #SS; with a gs prefix, as in the cache, #GP.
+  // Whoever delivers the fault to the program knows its instruction and turns it back.
+  constexpr std::uint64_t kStackFault = 12;
+  constexpr std::uint64_t kGeneralProtection = 13;
+  if (g_fault.trap == kStackFault) {
+    g_fault.number = SIGSEGV;
+    g_fault.trap = kGeneralProtection;
+  }
+  constexpr std::uint64_t kPageFault = 14;
+  g_fault.address = g_fault.trap == kPageFault ? static_cast<std::uint64_t>(from[REG_CR2]) : 0;
+  g_fault.write = g_fault.trap == kPageFault && (from[REG_ERR] & 2) != 0;
+  static constexpr int kOrder[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                   REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                   REG_R12, REG_R13, REG_R14, REG_R15};
+  for (unsigned i = 0; i < 16; ++i)
+    g_fault.registers.gpr[i] = static_cast<std::uint64_t>(from[kOrder[i]]);
+  g_fault.registers.rip = static_cast<std::uint64_t>(from[REG_RIP]);
+  g_fault.registers.rflags = static_cast<std::uint64_t>(from[REG_EFL]);
+  siglongjmp(g_after_fault, 1);
+}
+
+// What is left after a run.
+struct Outcome {
+  Fault fault;
+  RegisterFile registers;
+  Image image;
+  std::vector<unsigned char> arena;
+  std::vector<TracedAccess> accesses;
+  CodeCache::RunResult result = CodeCache::RunResult::kStopped;
+};
+
+unsigned ComponentOffset(unsigned component, unsigned* size) {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  asm("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(0xd), "c"(component));
+  *size = eax;
+  return ebx;
+}
+
+class Differential : public ::testing::Test {
+ protected:
+  Differential() : random_(77) {
+    // Below 2 GiB, so that addresses cut to 32 bits are the same.
+    auto* all = static_cast<unsigned char*>(
+        mmap(nullptr, kAllSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT,
+             -1, 0));
+    if (all == MAP_FAILED) throw std::bad_alloc();
+    code_ = all + kGap;
+    arena_ = code_ + kCodeSize + kGap;
+    mprotect(code_, kCodeSize, PROT_READ | PROT_WRITE | PROT_EXEC);
+    mprotect(arena_, kArenaSize, PROT_READ | PROT_WRITE);
+    image_.resize(CacheThread::kXsaveSize);
+    native_image_ = static_cast<unsigned char*>(std::aligned_alloc(64, CacheThread::kXsaveSize));
+    g_native_image = native_image_;
+    stack_t alternate{};
+    alternate.ss_sp = signal_stack_;
+    alternate.ss_size = sizeof signal_stack_;
+    sigaltstack(&alternate, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = OnFault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    for (const int number : {SIGSEGV, SIGILL, SIGFPE, SIGBUS, SIGTRAP})
+      sigaction(number, &action, nullptr);
+    initial_arena_.resize(kArenaSize);
+  }
+  ~Differential() override { std::free(native_image_); }
+
+  std::uint64_t Random() { return random_(); }
+  std::uint64_t Middle() const { return reinterpret_cast<std::uint64_t>(arena_) + kArenaSize / 2; }
+
+  // Registers that point into the arena; those with a bit in `small` hold a small number.
+  RegisterFile RandomRegisters(std::uint16_t small, bool aligned) {
+    RegisterFile registers;
+    for (unsigned i = 0; i < 16; ++i) {
+      registers.gpr[i] = Middle() + (Random() % 4096 & ~(aligned ? 63ull : 0ull));
+      if ((small >> i & 1) != 0) registers.gpr[i] = Random() % 64;
+    }
+    registers.gpr[kRsp] = Middle() + 8192 + (Random() % 64) * 8;
+    registers.gpr[kRcx] = (small & 2) != 0 ? Random() % 9 : registers.gpr[kRcx];
+    registers.rflags = 0x202 | (Random() & kStatusFlags) | (Random() % 8 == 0 ? kDirection : 0);
+    return registers;
+  }
+
+  void RandomImage() {
+    std::fill(image_.begin(), image_.end(), 0);
+    const std::uint16_t control = 0x37f;
+    const std::uint32_t mxcsr = 0x1f80;
+    std::memcpy(image_.data(), &control, 2);
+    std::memcpy(image_.data() + 24, &mxcsr, 4);
+    // Half of the elements small, as indices, and half anything.
+    const auto fill = [&](unsigned offset, unsigned size) {
+      for (unsigned i = 0; i < size; i += 4) {
+        auto value = static_cast<std::uint32_t>(Random());
+        if (i / 16 % 2 == 0) value &= 0x1ff;
+        std::memcpy(image_.data() + offset + i, &value, 4);
+      }
+    };
+    fill(160, 256);
+    std::uint64_t present = 3;
+    for (const unsigned component : {2u, 5u, 6u, 7u}) {
+      unsigned size = 0;
+      const unsigned offset = ComponentOffset(component, &size);
+      if (size == 0) continue;
+      fill(offset, size);
+      present |= 1ull << component;
+    }
+    std::memcpy(image_.data() + 512, &present, 8);
+  }
+
+  void RandomArena() {
+    for (std::size_t i = 0; i < kArenaSize; i += 8) {
+      std::uint64_t value = Random();
+      if (value % 4 == 0) value &= 0xffff;
+      std::memcpy(initial_arena_.data() + i, &value, 8);
+    }
+  }
+
+  // Puts the instructions at a fresh address, then a jump to the stop; the address.
+  std::uint64_t Place(std::span<const std::uint8_t> bytes) {
+    code_used_ += kCodeStep;
+    if (code_used_ + kCodeStep > kCodeSize) {
+      code_used_ = 0;
+      if (cache_) cache_->Flush();
+    }
+    unsigned char* at = code_ + code_used_;
+    std::memcpy(at, bytes.data(), bytes.size());
+    at += bytes.size();
+    const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};
+    std::memcpy(at, jump, sizeof jump);
+    const void* const stop = NativeStop;
+    std::memcpy(at + sizeof jump, &stop, sizeof stop);
+    stop_jump_ = reinterpret_cast<std::uint64_t>(at);
+    return reinterpret_cast<std::uint64_t>(code_ + code_used_);
+  }
+
+  Outcome Natively(std::uint64_t entry, const RegisterFile& registers) {
+    std::memcpy(arena_, initial_arena_.data(), kArenaSize);
+    std::memcpy(native_image_, image_.data(), image_.size());
+    std::memcpy(g_native_registers, registers.gpr, sizeof g_native_registers);
+    g_native_flags = registers.rflags;
+    g_native_entry = entry;
+    g_fault = {};
+    Outcome outcome;
+    if (sigsetjmp(g_after_fault, 1) == 0) {
+      RunNativeCode();
+      outcome.registers = registers;
+      std::memcpy(outcome.registers.gpr, g_native_registers, sizeof g_native_registers);
+      outcome.registers.rflags = g_native_flags;
+      outcome.image.assign(native_image_, native_image_ + CacheThread::kXsaveSize);
+    }
+    ResetHost();
+    outcome.fault = g_fault;
+    outcome.arena.assign(arena_, arena_ + kArenaSize);
+    return outcome;
+  }
+
+  Outcome InCache(std::uint64_t entry, const RegisterFile& initial) {
+    std::memcpy(arena_, initial_arena_.data(), kArenaSize);
+    RecordedAccesses().clear();
+    g_fault = {};
+    Outcome outcome;
+    RegisterFile registers = initial;
+    registers.rip = entry;
+    registers.xsave = image_.data();
+    if (sigsetjmp(g_after_fault, 1) == 0) {
+      outcome.result = cache_->Run(registers, reinterpret_cast<std::uint64_t>(NativeStop));
+      outcome.registers = registers;
+      outcome.image.assign(registers.xsave, registers.xsave + CacheThread::kXsaveSize);
+    }
+    ResetHost();
+    outcome.fault = g_fault;
+    outcome.arena.assign(arena_, arena_ + kArenaSize);
+    outcome.accesses = RecordedAccesses();
+    return outcome;
+  }
+
+  static void ResetHost() {
+    const std::uint32_t mxcsr = 0x1f80;
+    asm volatile("fninit; ldmxcsr %0; cld" ::"m"(mxcsr));
+  }
+
+  // Components in their initial state are zeros; addresses of x87 instructions differ by nature.
+  static Image Normalized(const Image& image) {
+    Image result(image);
+    std::uint64_t present = 0;
+    std::memcpy(&present, image.data() + 512, 8);
+    const auto clear = [&](unsigned offset, unsigned size) {
+      std::fill_n(result.begin() + offset, size, 0);
+    };
+    clear(6, 18);
+    clear(28, 4);
+    clear(416, 96);
+    clear(512, 64);
+    if ((present & 1) == 0) {
+      clear(0, 6);
+      clear(32, 128);
+      result[0] = 0x7f;
+      result[1] = 3;
+    }
+    for (unsigned i = 0; i < 8; ++i) clear(32 + 16 * i + 10, 6);
+    if ((present & 2) == 0) clear(160, 256);
+    for (const unsigned component : {2u, 5u, 6u, 7u}) {
+      unsigned size = 0;
+      const unsigned offset = ComponentOffset(component, &size);
+      if ((present >> component & 1) == 0) clear(offset, size);
+    }
+    unsigned size = 0;
+    const unsigned offset = ComponentOffset(7, &size);
+    const unsigned end = size == 0 ? 832 : offset + size;
+    std::fill(result.begin() + end, result.end(), 0);
+    return result;
+  }
+
+  // Empty if the same.
+  std::string Compare(const Outcome& native, const Outcome& cached, const RegisterFile& initial,
+                      bool flags_too) {
+    static constexpr const char* kNames[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp",
+                                             "rsi", "rdi", "r8",  "r9",  "r10", "r11",
+                                             "r12", "r13", "r14", "r15"};
+    char text[200];
+    if (native.fault.number != cached.fault.number) {
+      std::snprintf(text, sizeof text, "signal %d natively, %d cached at %#lx", native.fault.number,
+                    cached.fault.number, cached.fault.registers.rip);
+      return text;
+    }
+    if (cached.result != CodeCache::RunResult::kStopped) return "did not run to its end";
+    RegisterFile after = cached.registers;
+    RegisterFile expected = native.registers;
+    if (native.fault.number != 0) {
+      if (native.fault.address != cached.fault.address ||
+          native.fault.write != cached.fault.write || native.fault.trap != cached.fault.trap) {
+        std::snprintf(text, sizeof text, "fault %lu at %#lx %d natively, %lu at %#lx %d cached",
+                      native.fault.trap, native.fault.address, native.fault.write,
+                      cached.fault.trap, cached.fault.address, cached.fault.write);
+        return text;
+      }
+      const auto recovered = cache_->Recover(cached.fault.registers);
+      if (!recovered) return "cannot recover the registers at a fault";
+      after = *recovered;
+      expected = native.fault.registers;
+      if (after.rip != expected.rip) {
+        std::snprintf(text, sizeof text, "recovered rip %#lx is not %#lx", after.rip, expected.rip);
+        return text;
+      }
+      static_cast<void>(initial);
+    }
+    for (unsigned i = 0; i < 16; ++i) {
+      if (after.gpr[i] == expected.gpr[i]) continue;
+      std::snprintf(text, sizeof text, "%s is %#lx natively, %#lx cached (before: %#lx)", kNames[i],
+                    expected.gpr[i], after.gpr[i], initial.gpr[i]);
+      return text;
+    }
+    constexpr std::uint64_t kCompared = kStatusFlags | kDirection;
+    if (flags_too && ((after.rflags ^ expected.rflags) & kCompared) != 0) {
+      std::snprintf(text, sizeof text, "flags are %#lx natively, %#lx cached", expected.rflags,
+                    after.rflags);
+      return text;
+    }
+    if (native.arena != cached.arena) {
+      const auto at =
+          std::mismatch(native.arena.begin(), native.arena.end(), cached.arena.begin()).first -
+          native.arena.begin();
+      std::snprintf(text, sizeof text, "memory differs at arena + %#lx",
+                    static_cast<std::uint64_t>(at));
+      return text;
+    }
+    if (native.fault.number == 0) {
+      const Image ours = Normalized(cached.image);
+      const Image theirs = Normalized(native.image);
+      if (ours != theirs) {
+        const auto at =
+            std::mismatch(theirs.begin(), theirs.end(), ours.begin()).first - theirs.begin();
+        std::snprintf(text, sizeof text, "vector state differs at %#lx",
+                      static_cast<std::uint64_t>(at));
+        return text;
+      }
+    }
+    return "";
+  }
+
+  static std::string Hex(std::span<const std::uint8_t> bytes) {
+    std::string hex;
+    char text[4];
+    for (const std::uint8_t byte : bytes) {
+      std::snprintf(text, sizeof text, "%02x ", byte);
+      hex += text;
+    }
+    return hex;
+  }
+
+  // Not for this test: other than memory is at stake, or the outcome is by nature another one.
+  static bool IsSuitable(const Instruction& in) {
+    if (in.branch != Branch::kNone || !in.effects_known) return false;
+    if (in.operand_count == 0 && !in.modrm_is_memory()) return false;
+    if (in.segment == Segment::kFs) return false;  // thread-local storage: the test's own
+    if (in.encoding != Encoding::kLegacy) return true;
+    const std::uint8_t reg = in.modrm >> 3 & 7;
+    if (in.map == kMapOneByte) {
+      switch (in.opcode) {
+        case 0x6c:
+        case 0x6d:
+        case 0x6e:
+        case 0x6f:
+        case 0x8c:
+        case 0x8e:
+        case 0x9d:
+        case 0xc8:
+          return false;
+        case 0xd9:
+          return reg != 6;  // fnstenv, fnsave: addresses of instructions
+        case 0xdd:
+          return reg != 6;
+        default:
+          return true;
+      }
+    }
+    if (in.map == kMap0F) {
+      switch (in.opcode) {
+        case 0x00:
+        case 0x01:
+          return in.modrm == 0xfc;
+        case 0xa0:
+        case 0xa1:
+        case 0xa8:
+        case 0xa9:
+        case 0xb2:
+        case 0xb4:
+        case 0xb5:
+          return false;
+        case 0xae:
+          return in.opcode == 0xae && reg != 0 && reg != 4 &&
+                 reg != 6;  // fxsave, xsave: the same addresses
+        case 0xc7:
+          return reg == 1;
+        default:
+          return true;
+      }
+    }
+    return !(in.map == kMap0F38 && in.opcode == 0xf8);
+  }
+
+  // What the cache leaves to its driver: 16-bit stack operations, string instructions with 32-bit
+  // addresses.
+  static bool IsStepped(const Instruction& in) {
+    const bool string = in.operand_count != 0 && in.operands[0].pattern == Pattern::kRepeated;
+    if (string) return in.address_size_prefix || in.segment != Segment::kNone;
+    if (!in.has_modrm && in.segment != Segment::kNone) return true;  // xlat, moffs
+    return std::any_of(in.memory().begin(), in.memory().end(), [](const MemoryOperand& operand) {
+      const bool stack = operand.implicit && (operand.base == kRsp || operand.base == kRbp);
+      return (stack && operand.size != 8) ||
+             (operand.segment != Segment::kNone && operand.implicit) ||
+             (operand.segment != Segment::kNone && operand.pattern == Pattern::kGather);
+    });
+  }
+
+  // Reaches 256 MiB around its base, beyond what the test restores.
+  static bool IsBitString(const Instruction& in) {
+    return in.operand_count != 0 && in.operands[0].pattern == Pattern::kBitString;
+  }
+
+  // The filler's displacement replaced by one that keeps addresses in the arena.
+  void PatchDisplacement(EncodedBytes& bytes, const Instruction& in, std::uint64_t rip) const {
+    if (in.displacement_size != 4) return;
+    std::int32_t displacement = 0x40;
+    const bool rip_relative = (in.modrm & 0xc7) == 5;
+    if (rip_relative) displacement = static_cast<std::int32_t>(Middle() - (rip + in.length));
+    std::memcpy(bytes.data() + in.displacement_offset, &displacement, 4);
+  }
+
+  void MakeCache(TranslatorOptions options) {
+    const TranslatorOptions recording = RecordingOptions();
+    options.read_code = recording.read_code;
+    options.save_vector_state = true;
+    if (options.handler == nullptr) options.handler = recording.handler;
+    options.code_size = 32u << 20;
+    options.max_instructions = 64;
+    cache_ = std::make_unique<CodeCache>(options);
+  }
+
+  // All suitable encodings of the corpus, every `stride`-th.
+  std::vector<std::vector<std::uint8_t>> Pool(unsigned stride) {
+    std::vector<std::vector<std::uint8_t>> pool;
+    unsigned count = 0;
+    std::string last;
+    const auto add = [&](const EncodedBytes& bytes) {
+      const auto in = Decode(bytes, 0x1000);
+      if (!in || !IsSuitable(*in)) return;
+      const std::string key(bytes.begin(), bytes.begin() + in->length);
+      if (key == last) return;
+      last = key;
+      if (count++ % stride == 0) pool.emplace_back(bytes.begin(), bytes.end());
+    };
+    ForEachLegacyEncoding(add);
+    ForEachVexEncoding(add);
+    ForEachEvexEncoding(add);
+    return pool;
+  }
+
+  unsigned Stride(unsigned normally) const {
+    return std::getenv("TRAPLINE_FULL") != nullptr ? 1 : normally;
+  }
+
+  std::mt19937_64 random_;
+  unsigned char* code_ = nullptr;
+  std::uint64_t code_used_ = 0;
+  std::uint64_t stop_jump_ = 0;
+  unsigned char* arena_ = nullptr;
+  unsigned char* native_image_ = nullptr;
+  Image image_;
+  std::vector<unsigned char> initial_arena_;
+  std::unique_ptr<CodeCache> cache_;
+  alignas(64) unsigned char signal_stack_[65536];
+};
+
+TEST_F(Differential, EveryEncoding) {
+  MakeCache({});
+  unsigned long long run = 0;
+  unsigned long long faults = 0;
+  unsigned long long illegal = 0;
+  unsigned long long stepped = 0;
+  unsigned long long failures = 0;
+  RandomArena();
+  for (const auto& original : Pool(Stride(37))) {
+    EncodedBytes bytes{};
+    std::copy(original.begin(), original.end(), bytes.begin());
+    const auto length = Decode(bytes, 0x1000)->length;
+    const std::uint64_t entry = Place({bytes.data(), length});
+    PatchDisplacement(bytes, *Decode(bytes, entry), entry);
+    std::memcpy(reinterpret_cast<void*>(entry), bytes.data(), length);
+    const auto in = Decode({bytes.data(), length}, entry);
+    ASSERT_TRUE(in);
+    RandomImage();
+    const bool string = !in->modrm_is_memory() && in->operand_count != 0;
+    // rsi and r14 are the corpus's index registers, rcx counts.
+    std::uint16_t small = string ? 1u << kRcx : Random() % 2 == 0 ? 1u << kRsi | 1u << 14 : 0;
+    if (IsBitString(*in)) small = static_cast<std::uint16_t>(1u << in->reg());
+    const RegisterFile registers = RandomRegisters(small, Random() % 4 != 0);
+    const Outcome native = Natively(entry, registers);
+    if (native.fault.number == SIGILL) {
+      ++illegal;
+      continue;
+    }
+    const Outcome cached = InCache(entry, registers);
+    if (cached.result == CodeCache::RunResult::kMustStep) {
+      EXPECT_TRUE(IsStepped(*in)) << Hex({bytes.data(), length});
+      ++stepped;
+      continue;
+    }
+    ++run;
+    faults += native.fault.number != 0;
+    std::string difference = Compare(native, cached, registers, true);
+    if (difference.empty() && native.fault.number == 0 && in->operand_count != 0) {
+      RegisterFile before = registers;
+      before.rip = entry;
+      before.xsave = image_.data();
+      std::vector<TracedAccess> expected;
+      for (const MemoryAccess& access : Accesses(*in, before)) expected.push_back({entry, access});
+      std::vector<TracedAccess> actual = cached.accesses;
+      // The jump to the stop reads its target.
+      std::erase_if(actual, [&](const TracedAccess& access) { return access.rip != entry; });
+      // Comparing strings go on after the first element.
+      if (in->repeat == Repeat::kRepe || in->repeat == Repeat::kRepne)
+        actual.resize(std::min(actual.size(), expected.size()));
+      if (actual != expected)
+        difference = "other accesses: " + (actual.empty() ? "none" : Text(actual[0])) +
+                     ", expected " + (expected.empty() ? "none" : Text(expected[0]));
+    }
+    if (!difference.empty() && ++failures <= 60)
+      ADD_FAILURE() << Hex({bytes.data(), length}) << difference;
+  }
+  std::printf(
+      "%llu encodings run, %llu of them fault, %llu stepped, %llu not on this processor, %llu "
+      "differ\n",
+      run, faults, stepped, illegal, failures);
+  EXPECT_GT(run, 5000u);
+  EXPECT_EQ(failures, 0u);
+}
+
+// Random sequences of two to six instructions.
+class Sequences : public Differential {
+ protected:
+  // `with_faults`: sequences that fault natively are compared too.
+  void Run(unsigned count, bool with_faults) {
+    const auto pool = Pool(11);
+    unsigned long long run = 0;
+    unsigned long long faults = 0;
+    unsigned long long failures = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      if (i % 64 == 0) {
+        RandomArena();
+        RandomImage();
+      }
+      std::vector<std::uint8_t> sequence;
+      const std::uint64_t entry = Place({});
+      const std::uint64_t length = 2 + Random() % 5;
+      for (std::uint64_t n = 0; n < length; ++n) {
+        EncodedBytes bytes{};
+        const auto& chosen = pool[Random() % pool.size()];
+        std::copy(chosen.begin(), chosen.end(), bytes.begin());
+        const std::uint64_t rip = entry + sequence.size();
+        PatchDisplacement(bytes, *Decode(bytes, rip), rip);
+        const auto in = Decode(bytes, rip);
+        // What must be stepped ends a run in the cache.
+        if (!in || IsStepped(*in) || IsBitString(*in)) continue;
+        sequence.insert(sequence.end(), bytes.begin(), bytes.begin() + in->length);
+      }
+      if (sequence.empty()) continue;
+      code_used_ -= kCodeStep;
+      Place(sequence);
+      // rsi and r14 are mostly indices, rcx now and then a count.
+      std::uint16_t small = Random() % 8 != 0 ? 1u << kRsi | 1u << 14 : 0;
+      if (Random() % 4 == 0) small |= 1u << kRcx;
+      const RegisterFile registers = RandomRegisters(small, Random() % 4 != 0);
+      const Outcome native = Natively(entry, registers);
+      if (native.fault.number == SIGILL || (native.fault.number != 0 && !with_faults)) continue;
+      const Outcome cached = InCache(entry, registers);
+      ++run;
+      faults += native.fault.number != 0;
+      const std::string difference = Compare(native, cached, registers, true);
+      if (!difference.empty() && ++failures <= 20) ADD_FAILURE() << Hex(sequence) << difference;
+    }
+    std::printf("%llu sequences, %llu of them fault, %llu differ\n", run, faults, failures);
+    EXPECT_GT(run, count / 20);
+    EXPECT_EQ(failures, 0u);
+  }
+  unsigned Count() const { return std::getenv("TRAPLINE_FULL") != nullptr ? 1000000 : 20000; }
+};
+
+TEST_F(Sequences, EveryAccessToTheHandler) {
+  MakeCache({});
+  Run(Count(), true);
+}
+
+TEST_F(Sequences, OnlyRewritten) {
+  TranslatorOptions options;
+  options.instrument = [](std::uint64_t) { return false; };
+  MakeCache(options);
+  Run(Count(), true);
+}
+
+// The filter: the handler lets every second access be skipped from then on.
+CodeCache* g_filtered = nullptr;
+unsigned long long g_handled = 0;
+void HandleAndFilter(const AccessSite* site, std::uint64_t address, const RegisterFile*) {
+  ++g_handled;
+  if (site->instruction != nullptr || (address >> 3 & 1) != 0) return;
+  const CacheThread& thread = g_filtered->thread();
+  unsigned index = 7;
+  for (unsigned i = 0; i < 7; ++i) {
+    if (site->size == 1u << i) index = i;
+  }
+  const std::uint64_t cell = (address & ~7ull) + thread.plane[site->write ? 1 : 0];
+  const std::uint64_t value = thread.signature[index] + address;
+  std::memcpy(reinterpret_cast<void*>(cell), &value, sizeof value);
+}
+TEST_F(Sequences, Filter) {
+  TranslatorOptions options;
+  options.filter = true;
+  options.handler = HandleAndFilter;
+  MakeCache(options);
+  g_filtered = cache_.get();
+  g_handled = 0;
+  // Planes for all memory of the test, as far from it as the agent's will be.
+  for (std::uint64_t& plane : cache_->thread().plane) {
+    void* const memory = mmap(nullptr, kAllSize, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    plane = reinterpret_cast<std::uint64_t>(memory) + kGap - reinterpret_cast<std::uint64_t>(code_);
+  }
+  for (unsigned i = 0; i < 8; ++i) cache_->thread().signature[i] = 0x1234000000000040 + 8 * i;
+  Run(Count(), false);
+  EXPECT_GT(g_handled, 1000u);
+}
+
+}  // namespace
+}  // namespace trapline

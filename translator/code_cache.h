@@ -1,0 +1,191 @@
+// The code cache: copies of program code in which memory accesses are instrumented.
+// docs/translator.md says how.
+//
+// Not thread-safe: callers hold a lock around every member but the code itself, which any number of
+// threads may run while it grows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "translator/cache_thread.h"
+#include "translator/instruction.h"
+#include "translator/memory_access.h"
+
+namespace trapline {
+
+class Emitter;
+
+// One instrumented operand, or one instrumented instruction whose accesses only its registers tell
+// (`instruction` is set). Lives as long as the cache, below 2 GiB.
+struct AccessSite {
+  std::uint64_t rip = 0;   // of the program's instruction
+  std::uint32_t size = 0;  // bytes; 0 with `instruction`
+  bool read = false;
+  bool write = false;
+  bool atomic = false;
+  const Instruction* instruction = nullptr;
+};
+
+// Called on the slow path's stack with the System V calling convention, once for each access the
+// filter did not skip. `registers` are the program's for a site with `instruction`, else null.
+using AccessHandler = void (*)(const AccessSite* site, std::uint64_t address,
+                               const RegisterFile* registers);
+
+enum class ExitKind : std::uint64_t {
+  kNone,
+  kLink,    // a direct branch whose target is not translated; argument: number of the link
+  kLookup,  // an indirect branch whose target is not in the table; CacheThread::target
+  kStep,    // the instruction at `argument` cannot be run from the cache
+};
+
+struct TranslatorOptions {
+  // Copies up to `size` bytes of code at `address`; the number of bytes that could be read.
+  std::function<std::size_t(std::uint64_t address, std::uint8_t* to, std::size_t size)> read_code;
+  // Whether the instruction at `rip` is to be checked; every one if empty.
+  std::function<bool(std::uint64_t rip)> instrument;
+  AccessHandler handler = nullptr;
+  // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
+  std::uint64_t mirror_offset = 0;
+  bool filter = false;  // CacheThread::plane and signature are in use
+  bool save_vector_state =
+      false;  // the handler, or what runs between entries, uses vector registers
+  std::uint32_t code_size = 16u << 20;  // bytes
+  unsigned max_instructions = 1024;     // in one region
+};
+
+struct CacheStatistics {
+  std::uint64_t regions = 0;
+  std::uint64_t instructions = 0;  // translated
+  std::uint64_t instrumented = 0;
+  std::uint64_t stepped = 0;  // translated to an exit, because they cannot be run from the cache
+  std::uint64_t links = 0;
+  std::uint64_t exits = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t code_bytes = 0;
+};
+
+class CodeCache {
+ public:
+  // Throws std::bad_alloc when there is no memory below 2 GiB.
+  explicit CodeCache(TranslatorOptions options);
+  ~CodeCache();
+  CodeCache(const CodeCache&) = delete;
+  CodeCache& operator=(const CodeCache&) = delete;
+
+  CacheThread& thread() { return *thread_; }
+
+  // The cache address of the program's instruction at `rip`, translated if need be; 0 if its bytes
+  // are no instruction or cannot be read.
+  std::uint64_t Translate(std::uint64_t rip);
+  // The same without translating.
+  std::uint64_t Find(std::uint64_t rip) const;
+
+  // Lets a direct branch reach its target's copy without an exit from now on. `link` as in
+  // ExitKind::kLink; the answer is the cache address to go on at, 0 as for Translate.
+  std::uint64_t FollowLink(std::uint64_t link);
+  std::uint64_t LinkTarget(std::uint64_t link) const;
+  // The same for an indirect branch to `rip`.
+  std::uint64_t FollowLookup(std::uint64_t rip);
+
+  // The program's registers, given those at a cache address: what it would have natively before the
+  // instruction that was interrupted. Nothing if the address is not in a region (a stub, or not the
+  // cache).
+  std::optional<RegisterFile> Recover(const RegisterFile& registers) const;
+
+  // Removes all regions that hold an instruction with a byte in [start, end). Threads inside leave
+  // at their next branch.
+  void Invalidate(std::uint64_t start, std::uint64_t end);
+  void Flush();
+
+  // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
+  // must be stepped, whose address rip then is. All other registers are read from and left in
+  // `registers`. If save_vector_state is set, so is the vector state: registers.xsave is an image
+  // of CacheThread::kXsaveSize bytes to start with, or null for the caller's own, and the thread's
+  // image afterwards.
+  enum class RunResult { kStopped, kMustStep, kNoCode };
+  RunResult Run(RegisterFile& registers, std::uint64_t stop);
+
+  const CacheStatistics& statistics() const { return statistics_; }
+  // Cache address range of the code, for tests and for telling where a signal hit.
+  std::uint64_t code_begin() const { return code_; }
+  std::uint64_t code_end() const { return code_ + options_.code_size; }
+
+ private:
+  struct Item;
+  struct Region;
+  class RegionBuilder;
+
+  // A direct branch out of a region.
+  struct Link {
+    std::uint64_t displacement = 0;  // cache address of its rel32
+    std::uint64_t stub = 0;          // its exit stub
+    std::uint64_t target = 0;        // program address
+    Region* region = nullptr;        // null: the region was removed
+    bool linked = false;
+  };
+
+  // Registers as they are from a cache offset on.
+  struct Mapping {
+    std::uint32_t offset = 0;
+    std::uint64_t rip = 0;
+    std::uint16_t saved = 0;    // program registers that are in CacheThread::saved
+    bool rsp_saved = false;     // rsp is in CacheThread::program_rsp
+    bool flags_in_rax = false;  // lahf, seto
+    bool rdi_is_mirror = false;
+    std::uint8_t rsp_behind = 0;  // bytes that rsp has yet to go up
+    std::uint8_t rbp_in = kRbp;   // register that holds rbp
+    bool rip_is_target = false;   // rip is in CacheThread::target
+    bool rip_is_in_rax = false;
+    bool rcx_is_cache_address = false;  // right after syscall
+    // Of repe and repne cmps and scas: an element is done but rcx not yet counted; counted but not
+    // yet decided.
+    bool element_done = false;
+    bool compared = false;
+    bool stops_when_equal = false;
+    std::uint8_t length = 0;  // of the instruction at rip, with the three above
+  };
+
+  static constexpr std::uint64_t kNoKey =
+      1;  // in a pair of the table: never the negative of a program address
+
+  void EmitStubs();
+  // rdx: twice the number of a pair, rax: a target. Jumps to its copy if the pair is the target's,
+  // else falls through.
+  void EmitProbe(Emitter& out) const;
+  void SetTable(std::uint64_t rip, std::uint64_t address);
+  void ClearTable(std::uint64_t rip);
+  void StoreDisplacement(std::uint64_t at, std::uint64_t target);
+  void Remove(Region& region);
+  const AccessSite* NewSite(const AccessSite& site);
+
+  TranslatorOptions options_;
+  CacheThread* thread_ = nullptr;
+  std::uint64_t code_ = 0;
+  std::uint64_t code_used_ = 0;
+  std::uint64_t stubs_size_ = 0;
+  std::uint64_t table_ = 0;  // 65,536 pairs {-program address, cache address}
+  std::uint64_t sites_ = 0;
+  std::uint64_t sites_used_ = 0;
+
+  std::uint64_t exit_stub_ = 0;  // leaves to whoever drives the cache; exit_kind is set
+  std::uint64_t slow_stub_ = 0;
+  std::uint64_t full_slow_stub_ = 0;
+  std::uint64_t enter_stub_ = 0;
+  std::uint64_t probe_stub_ = 0;
+
+  std::unordered_map<std::uint64_t, std::uint64_t> entries_;  // program -> cache address
+  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by first cache address
+  std::vector<Link> links_;
+  std::vector<std::unique_ptr<Instruction>> site_instructions_;
+  CacheStatistics statistics_;
+};
+
+}  // namespace trapline
