@@ -49,6 +49,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
 void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
   if (!runtime) return;
   static_runtime_ = std::move(runtime);
+  for (const StaticRuntime::Range& pages : static_runtime_->unwatched_pages())
+    space_.SetUntrackedCode(pages.begin, pages.end);
   observer_.SetRuntimeCode(
       [this](std::uint64_t address) { return static_runtime_->IsRuntime(address); });
 }
@@ -413,6 +415,21 @@ ExecutionObserver::Handover Tracking::OnExecute() {
   const std::lock_guard lock(mutex_);
   DrainLocked();
   return observer_.OnExecute();
+}
+
+void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
+                               const RegisterFile& registers) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                     DescriptorAddress(descriptor), 1, registers, true, 0);
+}
+
+void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  const std::uint64_t address = DescriptorAddress(descriptor);
+  observer_.OnFreshMemory(NumberOf(carrier), address, address + 1);
 }
 
 int Tracking::OnExit(int status) {

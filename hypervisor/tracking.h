@@ -94,6 +94,10 @@ class Tracking {
   // A system call reads or writes the caller's memory.
   void CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address, std::uint64_t size,
                        const RegisterFile& registers);
+  // A file descriptor is used, or (`write`) closed: closing it races with using it. Told as
+  // accesses to an address that no memory has (DescriptorAddress).
+  void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
+  void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
 
   // Hands all queued events to the observer.

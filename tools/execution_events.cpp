@@ -202,6 +202,9 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     freed.ip = event.ip - 1;
     freed.stack = ContextOf({event.ip - 1}, state.locks);
     if (!IsBenign(freed.address, freed.size)) Feed(freed);
+    // The block keeps this write until it is given out again: a later use of it by another thread
+    // races with its end.
+    return;
   }
   ClearHistory(thread, event.address, event.address + size, event.ip);
 }
@@ -216,6 +219,22 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     if (state.ignored_synchronisation != 0) return;
     event.kind = kind;
     Feed(event);
+  };
+  // The object itself is memory too: who begins or ends it races with who uses it.
+  const auto touch = [&](EventKind kind) {
+    const auto& ignored = kind == EventKind::kWrite ? state.ignored_writes : state.ignored_reads;
+    if (ignored != 0 || queued.ip == 0 || IsUntracked(queued.ip - 1) ||
+        IsBenign(queued.address, 1)) {
+      return;
+    }
+    Event access{};
+    access.kind = kind;
+    access.thread = thread;
+    access.address = queued.address;
+    access.size = 1;
+    access.ip = queued.ip - 1;
+    access.stack = ContextOf({queued.ip - 1}, state.locks);
+    Feed(access);
   };
   const auto take = [&](bool shared) {
     state.locks.push_back({queued.address, queued.size, shared, queued.ip});
@@ -235,18 +254,22 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   };
   switch (queued.kind) {
     case TRAPLINE_ACQUIRE:
-      take(false);
       synchronise(EventKind::kAcquire);
+      touch(EventKind::kAtomicRead);
+      take(false);
       break;
     case TRAPLINE_RELEASE:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kRelease);
       give_back();
       break;
     case TRAPLINE_ACQUIRE_SHARED:
-      take(true);
       synchronise(EventKind::kAcquireShared);
+      touch(EventKind::kAtomicRead);
+      take(true);
       break;
     case TRAPLINE_RELEASE_SHARED:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kReleaseShared);
       give_back();
       break;
@@ -256,7 +279,15 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     case TRAPLINE_HAPPENS_AFTER:
       synchronise(EventKind::kHappensAfter);
       break;
+    case TRAPLINE_SYNC_CREATED:
+    case TRAPLINE_SYNC_DESTROYED:
+      touch(EventKind::kWrite);
+      break;
+    case TRAPLINE_SYNC_USED:
+      touch(EventKind::kAtomicRead);
+      break;
     case TRAPLINE_BARRIER_ENTER:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kBarrierEnter);
       break;
     case TRAPLINE_BARRIER_LEAVE:

@@ -149,6 +149,9 @@ ReportAccess RaceDetection::Describe(const Access& access) {
 }
 
 ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) {
+  if (address >= kDescriptorAddresses)
+    return MappingLocation{fmt::format("file descriptor {}", (address - kDescriptorAddresses) / 8),
+                           0};
   for (const auto& [number, state] : events_.threads()) {
     // The block of thread-local variables lies right below the thread pointer, the stack below.
     constexpr std::uint64_t kLargestBlock = 1 << 20;

@@ -39,9 +39,11 @@ void _ZdaPvmSt11align_val_t(void* block, size_t size, size_t alignment);
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* block, size_t alignment, const void* nothrow);
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, size_t alignment, const void* nothrow);
 
+#ifndef __cplusplus /* which has its own */
 /* Guards of static locals (Itanium C++ ABI 3.3.3). */
 int __cxa_guard_acquire(uint64_t* guard);
 void __cxa_guard_release(uint64_t* guard);
+#endif
 
 /* Checked variants (_FORTIFY_SOURCE): `capacity` is the size of the object written to, `flag`
  * says whether %n must be in read-only memory. */

@@ -155,46 +155,6 @@ static void ForgetErrors(void) {
   dlerror();
 }
 
-/* The length of the entry of LD_PRELOAD's list at `list`; entries end at a colon or a space. */
-static size_t EntryLength(const char* list) {
-  size_t length = 0;
-  while (list[length] && list[length] != ':' && list[length] != ' ') ++length;
-  return length;
-}
-
-static int IsThisLibrary(const char* entry, size_t length) {
-  static const char kName[] = "libtrapline-preload.so";
-  size_t name_length = sizeof(kName) - 1;
-  if (length < name_length || (length > name_length && entry[length - name_length - 1] != '/'))
-    return 0;
-  for (size_t i = 0; i < name_length; ++i)
-    if (entry[length - name_length + i] != kName[i]) return 0;
-  return 1;
-}
-
-/* Takes this library out of LD_PRELOAD: the variable is to be as the program's user left it. The
- * monitor adds the library to the environment of every program that is executed. */
-static void HideFromEnvironment(char** environment) {
-  static const char kVariable[] = "LD_PRELOAD=";
-  for (char** at = environment; *at; ++at) {
-    size_t same = 0;
-    while (kVariable[same] && (*at)[same] == kVariable[same]) ++same;
-    if (kVariable[same]) continue;
-    char* to = *at + same;
-    for (const char* from = to; *from;) {
-      size_t length = EntryLength(from);
-      size_t with_separator = from[length] ? length + 1 : length;
-      if (!IsThisLibrary(from, length))
-        for (size_t i = 0; i < with_separator; ++i) *to++ = from[i];
-      from += with_separator;
-    }
-    *to = 0;
-    if ((*at)[same]) return;
-    for (; *at; ++at) at[0] = at[1];
-    return;
-  }
-}
-
 /* Initialise itself may run too early for messages: they are translated. */
 __attribute__((constructor)) static void InitialiseAtStart(int argument_count, char** arguments,
                                                            char** environment) {
@@ -202,7 +162,7 @@ __attribute__((constructor)) static void InitialiseAtStart(int argument_count, c
   (void)arguments;
   Initialise();
   ForgetErrors();
-  if (FindAgent()) HideFromEnvironment(environment);
+  if (FindAgent()) RestoreEnvironment(environment);
 }
 
 void trapline_preload_set_interface(const struct trapline_agent_interface* agent) {

@@ -115,6 +115,9 @@ INTERNAL void* FindLateOrDie(const char* name, const char* version, uint64_t cal
 /* The initial thread can be waited for like any other. (threads.c) */
 INTERNAL void RegisterInitialThread(void);
 
+/* Takes this library out of LD_PRELOAD in `environment`, in place. (environment.c) */
+INTERNAL void RestoreEnvironment(char** environment);
+
 /* The calling thread is called `name` from now on. (threads.c) */
 INTERNAL void ReportThreadName(const char* name, uint64_t ip);
 

@@ -95,28 +95,21 @@ static void Futex(_Atomic(int)* word, int operation, int value) {
   errno = saved_errno;
 }
 
-/* By the creator: `thread` may be read while the new thread has not run any code of the program,
- * which may do away with the variable. */
-static void NameCreated(struct ThreadEntry* entry, const pthread_t* thread) {
+/* By creator and new thread alike; afterwards the entry can be found. The creator may read
+ * `thread`, the program's variable: the new thread does not run code of the program, which might do
+ * away with it, until then. */
+static void Name(struct ThreadEntry* entry, const pthread_t* thread) {
   int naming = kUnnamed;
   if (atomic_compare_exchange_strong(&entry->naming, &naming, kNaming)) {
     Publish(entry, *thread);
     if (atomic_exchange(&entry->naming, kNamed) == kNamingAwaited)
       Futex(&entry->naming, FUTEX_WAKE, 1);
+  } else {
+    naming = kNaming;
+    atomic_compare_exchange_strong(&entry->naming, &naming, kNamingAwaited);
+    while (atomic_load(&entry->naming) != kNamed) Futex(&entry->naming, FUTEX_WAIT, kNamingAwaited);
   }
   GiveUpShare(entry);
-}
-
-/* By the new thread. */
-static void NameSelf(struct ThreadEntry* entry) {
-  int naming = kUnnamed;
-  if (atomic_compare_exchange_strong(&entry->naming, &naming, kNamed)) {
-    Publish(entry, pthread_self());
-    return;
-  }
-  naming = kNaming;
-  atomic_compare_exchange_strong(&entry->naming, &naming, kNamingAwaited);
-  while (atomic_load(&entry->naming) != kNamed) Futex(&entry->naming, FUTEX_WAIT, kNamingAwaited);
 }
 
 void RegisterInitialThread(void) {
@@ -131,8 +124,8 @@ enum { kSharesOfJoinable = 3 };
 /* In the new thread, before any code of the program. */
 static void EnterThread(struct ThreadEntry* entry) {
   entry->number = runtime.agent ? runtime.agent->thread() : 0;
-  NameSelf(entry);
-  GiveUpShare(entry);
+  pthread_t self = pthread_self();
+  Name(entry, &self);
 }
 
 static void* StartPosix(void* argument) {
@@ -164,7 +157,7 @@ WRAPPER int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
   entry->argument = argument;
   int result = real.pthread_create(thread, attributes, StartPosix, entry);
   if (result == 0)
-    NameCreated(entry, thread);
+    Name(entry, thread);
   else
     FreeEntry(entry);
   return result;
@@ -177,7 +170,7 @@ WRAPPER int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
   entry->argument = argument;
   int result = real.thrd_create(thread, StartC11, entry);
   if (result == thrd_success)
-    NameCreated(entry, thread);
+    Name(entry, thread);
   else
     FreeEntry(entry);
   return result;

@@ -23,6 +23,8 @@ def expect(preload, agent, output):
 expect(library, False, f"LD_PRELOAD {library}\n3 variables, reports did not come\n")
 expect(library, True, "LD_PRELOAD is not set\n3 variables, reports came\n")
 expect(f"{library}:libdl.so.2", True, "LD_PRELOAD libdl.so.2\n4 variables, reports came\n")
+expect("libdl.so.2", False, "LD_PRELOAD libdl.so.2\n3 variables, reports did not come\n")
 expect(f"libdl.so.2 {library}", True, "LD_PRELOAD libdl.so.2 \n4 variables, reports came\n")
 expect(f"libdl.so.2:{library}:libm.so.6", True, "LD_PRELOAD libdl.so.2:libm.so.6\n4 variables, reports came\n")
+expect(f"{library}:", True, "LD_PRELOAD \n4 variables, reports came\n")
 sys.exit(1 if failures else 0)

@@ -24,9 +24,9 @@ known = set().union(*(names(library(name)) for name in ("libc.so.6", "libstdc++.
 unknown = sorted(name for name in names(preload) if name not in known and name != HOOK and not ANNOTATIONS.fullmatch(name))
 needed = re.findall(r"NEEDED.*\[(.*)\]",
                     subprocess.run(["readelf", "-d", preload], check=True, capture_output=True, text=True).stdout)
-# Calls of its own that could come back to it.
-undefined = subprocess.run(["nm", "-D", "-u", preload], check=True, capture_output=True, text=True).stdout
-called = {line.split()[-1].split("@")[0] for line in undefined.splitlines()}
+# Calls of its own that go to its own wrappers, or to whoever stands in front of them.
+relocations = subprocess.run(["readelf", "-rW", preload], check=True, capture_output=True, text=True).stdout
+called = set(re.findall(r"R_X86_64_(?:JUMP_SLOT|GLOB_DAT) +\S+ +(\w+)", relocations))
 own = sorted(called & names(preload))
 failures = []
 if unknown:

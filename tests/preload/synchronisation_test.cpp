@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <ctime>
 #include <future>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <stdexcept>
 #include <thread>
 
+#include "tests/preload/order.h"
 #include "tests/preload/recorder.h"
 
 namespace trapline::preload {
@@ -123,6 +125,29 @@ TEST(Mutex, RecursiveIsReportedEachTime) {
                           Of(TRAPLINE_ACQUIRE, &mutex, TRAPLINE_LOCK_MUTEX),
                           Of(TRAPLINE_RELEASE, &mutex, TRAPLINE_LOCK_MUTEX),
                           Of(TRAPLINE_RELEASE, &mutex, TRAPLINE_LOCK_MUTEX)));
+}
+
+TEST(Objects, BeginAndEnd) {
+  pthread_mutex_t mutex;
+  pthread_rwlock_t lock;
+  pthread_barrier_t barrier;
+  pthread_cond_t condition;
+  EXPECT_THAT(
+      Record(What::kSynchronisation,
+             [&] {
+               pthread_mutex_init(&mutex, nullptr);
+               pthread_rwlock_init(&lock, nullptr);
+               pthread_barrier_init(&barrier, nullptr, 2);
+               pthread_cond_init(&condition, nullptr);
+               pthread_cond_destroy(&condition);
+               pthread_barrier_destroy(&barrier);
+               pthread_rwlock_destroy(&lock);
+               pthread_mutex_destroy(&mutex);
+             }),
+      ElementsAre(Of(TRAPLINE_SYNC_CREATED, &mutex), Of(TRAPLINE_SYNC_CREATED, &lock),
+                  Of(TRAPLINE_SYNC_CREATED, &barrier), Of(TRAPLINE_SYNC_CREATED, &condition),
+                  Of(TRAPLINE_SYNC_DESTROYED, &condition), Of(TRAPLINE_SYNC_DESTROYED, &barrier),
+                  Of(TRAPLINE_SYNC_DESTROYED, &lock), Of(TRAPLINE_SYNC_DESTROYED, &mutex)));
 }
 
 TEST(Mutex, ADeadOwnersIsTaken) {
@@ -246,16 +271,18 @@ TEST(ConditionVariable, GivesTheMutexBackWhileItWaits) {
   const auto release = Of(TRAPLINE_RELEASE, &mutex, TRAPLINE_LOCK_MUTEX);
   int timed = 0;
   int clocked = 0;
-  EXPECT_THAT(Record(What::kSynchronisation,
-                     [&] {
-                       pthread_mutex_lock(&mutex);
-                       timed = pthread_cond_timedwait(&condition, &mutex, &past);
-                       clocked = pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &past);
-                       pthread_cond_signal(&condition);
-                       pthread_cond_broadcast(&condition);
-                       pthread_mutex_unlock(&mutex);
-                     }),
-              ElementsAre(acquire, release, acquire, release, acquire, release));
+  EXPECT_THAT(
+      Record(What::kSynchronisation,
+             [&] {
+               pthread_mutex_lock(&mutex);
+               timed = pthread_cond_timedwait(&condition, &mutex, &past);
+               clocked = pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &past);
+               pthread_cond_signal(&condition);
+               pthread_cond_broadcast(&condition);
+               pthread_mutex_unlock(&mutex);
+             }),
+      ElementsAre(acquire, release, acquire, release, acquire, Of(TRAPLINE_SYNC_USED, &condition),
+                  Of(TRAPLINE_SYNC_USED, &condition), release));
   EXPECT_EQ(timed, ETIMEDOUT);
   EXPECT_EQ(clocked, ETIMEDOUT);
 }
@@ -413,15 +440,6 @@ TEST(StaticLocal, TheGuardIsAReleaseStore) {
   ASSERT_EQ(accesses.size(), 1U);
   EXPECT_EQ(accesses.at(0).kind, TRAPLINE_ATOMIC_WRITE);
   EXPECT_EQ(accesses.at(0).size, 1U);
-
-  const auto third = [] {
-    static const int value = Initial();
-    return value;
-  };
-  const auto annotations = Record(What::kAnnotations, [&] { third(); });
-  ASSERT_EQ(annotations.size(), 1U);
-  EXPECT_EQ(annotations.at(0).kind, TRAPLINE_BENIGN_RACE);
-  EXPECT_EQ(annotations.at(0).size, 8U);
 }
 
 TEST(StaticLocal, WhoWaitsForTheInitialisationIsAfterIt) {
@@ -478,6 +496,40 @@ TEST(Threads, JoinBeforeTheThreadRan) {
     const auto reports = Record(What::kSynchronisation, [&] { number = InThread([] {}); });
     ASSERT_THAT(reports, ElementsAre(JoinOf(number)));
   }
+}
+
+TEST(Threads, ConcurrentJoinsNameTheirThreads) {
+  // Threads create, join and detach at the same time, so that names wander between them.
+  const auto reports = RecordFromAnywhere(What::kSynchronisation, [] {
+    std::array<std::thread, 4> churners;
+    for (std::thread& churner : churners)
+      churner = std::thread([] {
+        const auto number = [](void*) -> void* {
+          return reinterpret_cast<void*>(NumberOfThisThread());
+        };
+        for (int i = 0; i < 1000; ++i) {
+          pthread_t thread = 0;
+          void* joined = nullptr;
+          pthread_create(&thread, nullptr, number, nullptr);
+          pthread_join(thread, &joined);
+          Step(static_cast<const char*>(joined));  // the report before it must be of this join
+          if (i % 7 != 0) continue;
+          pthread_create(&thread, nullptr, number, nullptr);
+          pthread_detach(thread);
+        }
+      });
+    for (std::thread& churner : churners) churner.join();
+  });
+  std::map<std::uint64_t, const volatile void*> joined;  // last, by thread
+  int steps = 0;
+  for (const Report& report : reports)
+    if (report.kind == TRAPLINE_JOIN) {
+      joined[report.thread] = report.address;
+    } else if (report.kind == kStepReport) {
+      ++steps;
+      EXPECT_EQ(report.address, joined[report.thread]);
+    }
+  EXPECT_EQ(steps, 4000);
 }
 
 TEST(Threads, NamesOfDetachedThreadsAreUsedAgain) {
