@@ -113,7 +113,9 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
                                std::uint64_t ip) {
   ThreadState& state = ThreadOf(thread);
   if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
-  if ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 || IsBenign(address, size))
+  // What is not to be reported may still order threads.
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
     return;
   std::vector<std::uint64_t> stack = Unwind(registers);
   std::uint64_t place = registers.rip;
