@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -66,6 +67,7 @@ class Suite:
         self.results = harness.Results("log-online")
         self.scratch = Path(tempfile.mkdtemp(prefix="trapline-log-online-"))
         self.binaries = options.directory
+        self.building = threading.Lock()
 
     # --- helpers
 
@@ -103,7 +105,8 @@ class Suite:
         program = read_program(RACES / source, RACES)
         variant = "O2" if "O2" in program.variants else program.variants[0]
         case = races_run.Case(program, variant, self.binaries / "races" / f"{program.name}.{variant}")
-        complaint = races_run.build(case)
+        with self.building:  # several tests may want the same one
+            complaint = races_run.build(case)
         expect(not complaint, "does not compile", complaint)
         return case
 
