@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE.parent / "harness"), str(RACES)]
 
 import harness  # noqa: E402
 import reports  # noqa: E402
-from expectations import read_program  # noqa: E402
+from expectations import read_program, read_programs  # noqa: E402
 
 _spec = importlib.util.spec_from_file_location("races_run", RACES / "run.py")
 races_run = importlib.util.module_from_spec(_spec)
@@ -101,9 +101,9 @@ class Suite:
             if result.returncode != 0:
                 sys.exit(result.stdout)
 
-    def race_case(self, source):
+    def race_case(self, source, variant=None):
         program = read_program(RACES / source, RACES)
-        variant = "O2" if "O2" in program.variants else program.variants[0]
+        variant = variant or ("O2" if "O2" in program.variants else program.variants[0])
         case = races_run.Case(program, variant, self.binaries / "races" / f"{program.name}.{variant}")
         with self.building:  # several tests may want the same one
             complaint = races_run.build(case)
@@ -120,13 +120,46 @@ class Suite:
         return entry["races"]
 
     def replayed_pairs(self, path, case, detector):
+        def line_of(frame):
+            file, number = frame.get("file", ""), frame.get("line", 0)
+            if case.variant == "stripped" and os.path.basename(frame.get("module", "")) == case.binary.name:
+                symbols = f"{case.binary}.symbols"
+                place = subprocess.run(["addr2line", "-e", symbols, hex(frame["offset"])], stdout=subprocess.PIPE, text=True, timeout=60,
+                                       check=True).stdout
+                found = re.match(r"(.*):(\d+)", place)
+                file, number = (found[1], int(found[2])) if found else ("", 0)
+            return number if os.path.basename(file) == case.program.source.name else 0
+
         def line(access):
-            source = case.program.source.name
-            for frame in [access["place"], *access.get("stack", [])]:
-                if os.path.basename(frame.get("file", "")) == source:
-                    return frame["line"]
-            return 0
+            return next(filter(None, map(line_of, [access["place"], *access.get("stack", [])])), 0)
         return sorted({tuple(sorted((line(race["earlier"]), line(race["later"])))) for race in self.replayed(path, detector)})
+
+    def replay(self, cwd, log, detector):
+        """The report of one replay as text and as JSON."""
+        path = cwd / "replay.json"
+        report = self.offline(cwd, "replay", log, f"--detector={detector}", "--quiet", f"--json={path}")
+        return report, path.read_text()
+
+    def check_repeatable(self, cwd, log, detector):
+        """A second replay, and one of the log cut into pieces and put together again, give the same bytes."""
+        first = self.replay(cwd, log, detector)
+        expect(self.replay(cwd, log, detector) == first, "two replays differ")
+        last = int(re.search(r"^sequence +up to (\d+)$", self.offline(cwd, "log", "info", log), re.M)[1])
+        if last < 2:
+            return
+        threads = json.loads(first[1])["threads"]
+        cuts = [["--sequence", 0, last // 2], ["--sequence", last // 2 + 1, last, "--threads", 0]]
+        if threads > 1:
+            cuts.append([*cuts[1][:-1], *range(1, threads)])
+        pieces = []
+        for number, cut in enumerate(cuts):
+            pieces.append(cwd / f"piece-{number}")
+            self.offline(cwd, "log", "cut", log, *cut, "-o", pieces[-1])
+        merged = cwd / "merged"
+        self.offline(cwd, "log", "merge", *reversed(pieces), "-o", merged)
+        expect(self.replay(cwd, merged, detector) == first, "the replay of the log that was cut and merged differs")
+        for path in (*pieces, merged):
+            path.unlink()
 
     def record(self, cwd, case, *options):
         native = self.run([case.binary], cwd)
@@ -156,24 +189,45 @@ class Suite:
 
     # --- recording and replaying
 
-    def same_races(self, source, detector="fasttrack"):
-        cwd = self.directory(f"{source}-{detector}")
-        case = self.race_case(source)
+    def logs_of(self, cwd, log):
+        """The logs of all processes, once they are whole."""
+        logs = sorted(path for path in cwd.iterdir() if path == log or path.name.startswith(log.name + "."))
+        for path in logs:
+            if path != log:
+                self.await_drain(int(path.name.split(".")[1]))
+            self.offline(cwd, "log", "check", path)
+        return logs
+
+    def same_races(self, source, detector="fasttrack", variant=None):
+        """What the detector finds online it finds in the logs, however often and however they are cut."""
+        case = self.race_case(source, variant)
+        cwd = self.directory(f"{case.name}-{detector}")
         lack = races_run.lacking(case.program)
         if lack:
             return lack
         log, report, outcome = self.record(cwd, case, f"--json={cwd / 'online.json'}", f"--detector={detector}")
-        self.offline(cwd, "log", "check", log)
-        replay = cwd / "replay.json"
-        table = self.offline(cwd, "replay", log, "--detector=fasttrack,acculock,djit+,eraser", f"--truth={detector}", "--compare",
-                             "--quiet", f"--json={replay}")
-        for name in ("fasttrack", "acculock", "djit+", "eraser"):
-            expect(re.search(rf"^{re.escape(name)} ", table, re.M), f"{name} is not in the comparison", table)
-        online, offline = self.online_pairs(report, case), self.replayed_pairs(replay, case, detector)
-        expect(online == offline, f"online {online}, replayed {offline}", text(outcome.stderr), table)
-        if detector == "fasttrack":
-            expect(case.program.clean == (not offline), f"replayed {offline}", table)
+        online, offline = self.online_pairs(report, case), set()
+        for path in self.logs_of(cwd, log):
+            offline.update(self.replayed_pairs_of(cwd, path, case, detector))
+            self.check_repeatable(cwd, path, detector)
+        offline = sorted(offline)
+        expect(online == offline, f"online {online}, replayed {offline}", text(outcome.stderr))
+        if detector == "fasttrack" and not case.program.limit(case.variant) and not case.program.may_miss.get("exact"):
+            expect(case.program.clean == (not offline), f"replayed {offline}")
+        shutil.rmtree(cwd)
         return None
+
+    def replayed_pairs_of(self, cwd, log, case, detector):
+        self.replay(cwd, log, detector)
+        return self.replayed_pairs(cwd / "replay.json", case, detector)
+
+    def compared(self):
+        cwd = self.directory("compared")
+        log, _, _ = self.record(cwd, self.race_case("sync/mutex_forgotten.c"))
+        names = ("fasttrack", "acculock", "djit+", "eraser")
+        table = self.offline(cwd, "replay", log, f"--detector={','.join(names)}", "--compare", "--quiet")
+        for name in names:
+            expect(re.search(rf"^{re.escape(name)} ", table, re.M), f"{name} is not in the comparison", table)
 
     def metadata(self):
         cwd = self.directory("metadata")
@@ -192,9 +246,7 @@ class Suite:
         case = self.race_case(source)
         log, report, _ = self.record(cwd, case, f"--json={cwd / 'online.json'}", "--log-filter=first")
         expect(re.search(r"^accesses +first$", self.offline(cwd, "log", "info", log), re.M), "the log does not say that it is filtered")
-        replay = cwd / "replay.json"
-        self.offline(cwd, "replay", log, "--quiet", f"--json={replay}")
-        online, offline = self.online_pairs(report, case), self.replayed_pairs(replay, case, "fasttrack")
+        online, offline = self.online_pairs(report, case), self.replayed_pairs_of(cwd, log, case, "fasttrack")
         expect(online == offline, f"online {online}, replayed from the filtered log {offline}")
 
     def filter_is_shorter(self):
@@ -425,13 +477,19 @@ class Suite:
 
     def tests(self):
         yield "metadata", self.metadata
+        if self.options.all:
+            for program in read_programs(RACES):
+                source = program.source.relative_to(RACES)
+                for variant in program.variants:
+                    yield f"all/{program.name}.{variant}", lambda s=source, v=variant: self.same_races(s, variant=v)
+            return
         for source in RECORDED:
             yield f"fasttrack/{source}", lambda source=source: self.same_races(source)
         for source in ACCULOCK:
             yield f"acculock/{source}", lambda source=source: self.same_races(source, "acculock")
         for source in FILTERED:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
-        for name in ("filter_is_shorter", "record_only", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for name in ("compared", "filter_is_shorter", "record_only", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 
@@ -467,6 +525,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE, help="the trapline command")
     parser.add_argument("--filter", default="*", help="only tests that match one of these patterns, as 'fasttrack/*,family'")
+    parser.add_argument("--all", action="store_true", help="only record and replay, but all programs of tests/races in all their builds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests to run at once")
     parser.add_argument("--kills", type=int, default=3, help="times to kill a recording monitor")
     parser.add_argument("--directory", type=Path, default=harness.ROOT / "build" / "log-online", help="where the programs are built")
