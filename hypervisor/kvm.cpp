@@ -95,6 +95,13 @@ FileDescriptor OpenOutOfTheWay(const std::function<int()>& open) {
   return FileDescriptor(moved);
 }
 
+int MoveOutOfTheWay(int descriptor) {
+  const int moved = OpenOutOfTheWay([descriptor] { return dup(descriptor); }).Release();
+  if (moved < 0) return descriptor;
+  close(descriptor);
+  return moved;
+}
+
 DescriptorRoom::DescriptorRoom() {
   getrlimit(RLIMIT_NOFILE, &before_);
   constexpr rlim_t kRoom = 64;

@@ -31,6 +31,9 @@ class KvmError : public std::system_error {
 // failure.
 FileDescriptor OpenOutOfTheWay(const std::function<int()>& open);
 
+// Moves an open descriptor there. Returns its new number; the old one if it cannot be moved.
+int MoveOutOfTheWay(int descriptor);
+
 // Raises the soft descriptor limit a little for as long as it lives, or until Restore().
 class DescriptorRoom {
  public:

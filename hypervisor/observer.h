@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "detector/event.h"
@@ -81,6 +82,14 @@ class ExecutionObserver {
 
   // In the child after fork: only `thread` is left.
   virtual void OnFork(ThreadId thread, pid_t tid) = 0;
+
+  // What the monitor of a program that execve starts is told: RunOptions::observer_options, and the
+  // descriptors that it needs too. The execve may still fail, and it may be that of a vfork child.
+  struct Handover {
+    std::string options;
+    std::vector<int> descriptors;
+  };
+  virtual Handover OnExecute() = 0;
 
   // The process ends with `status` (or by a signal: then status is ignored). Called at most once;
   // returns the status to end with.

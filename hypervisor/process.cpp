@@ -742,11 +742,17 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     error = errno;
   } else {
     RunOptions handed_on = options_;
+    std::vector<int> kept;
+    if (tracking_) {
+      auto [observer_options, descriptors] = tracking_->OnExecute();
+      handed_on.observer_options = std::move(observer_options);
+      kept = std::move(descriptors);
+    }
     handed_on.kvm_descriptor = machine_.kvm().fd();
     handed_on.executable_descriptor = own_executable_.get();
     machine_.kvm().KeepAcrossExec(true);
     fcntl(own_executable_.get(), F_SETFD, 0);
-    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, 0);
+    for (const int descriptor : kept) fcntl(descriptor, F_SETFD, 0);
     std::vector<std::string> command{"trapline", "--exec", handed_on.Encode(), file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::vector<char*> command_pointers = Pointers(command);
@@ -755,7 +761,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     error = errno;
     machine_.kvm().KeepAcrossExec(false);
     fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
-    for (const int kept : options_.kept_descriptors) fcntl(kept, F_SETFD, FD_CLOEXEC);
+    for (const int descriptor : kept) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   }
   address_space_.limits().Apply(true);
   return -error;

@@ -46,10 +46,9 @@ struct RunOptions {
   bool stats = false;           // print counters at the end
   bool follow_children = true;  // programs started with execve run under a monitor of their own
   TrackOptions tracking;
-  // For whoever observes the execution; opaque here, handed on like everything else.
+  // For whoever observes the execution; opaque here. What the next program's monitor gets is the
+  // observer's own choice (ExecutionObserver::OnExecute).
   std::string observer_options;
-  // The observer's descriptors that the monitors of programs started with execve need too.
-  std::vector<int> kept_descriptors;
   // Inherited from the monitor that called execve: /dev/kvm, and the monitor's own executable. This
   // process may have neither the right nor the path to open them again.
   int kvm_descriptor = -1;

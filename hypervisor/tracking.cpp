@@ -556,6 +556,12 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   }
 }
 
+ExecutionObserver::Handover Tracking::OnExecute() {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  return observer_.OnExecute();
+}
+
 void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
                                const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);

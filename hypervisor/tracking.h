@@ -116,6 +116,7 @@ class Tracking {
   // Hands all queued events to the observer.
   void Drain();
 
+  ExecutionObserver::Handover OnExecute();
   int OnExit(int status);
   TrackingStatistics statistics();
   void CountViewChange() { view_changes_.fetch_add(1, std::memory_order_relaxed); }

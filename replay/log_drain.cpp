@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace trapline {
@@ -246,6 +248,28 @@ bool LogDrain::ProducerDead() const {
   return poll(&process, 1, 0) == 1;
 }
 
+bool LogDrain::ProducerExiting() const {
+  constexpr unsigned kExiting = 4;  // PF_EXITING of the kernel's task flags
+  std::ifstream file(fmt::format("/proc/{}/stat", segment_.header().producer_pid));
+  std::string text;
+  std::getline(file, text);
+  // proc(5): the second field is the name in parentheses, the ninth the flags.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return true;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i < 9; ++i) fields >> field;
+  unsigned flags = kExiting;
+  fields >> flags;
+  return (flags & kExiting) != 0;
+}
+
+bool LogDrain::ProducerGone() const {
+  if (control_ < 0) return false;
+  pollfd socket{control_, POLLIN, 0};
+  return poll(&socket, 1, 0) == 1;
+}
+
 Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds interval) {
   constexpr int kPartialEvery = 10;
   std::string reason;
@@ -253,14 +277,23 @@ Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds in
     // Asked before the round, so that the round sees all that was committed until then.
     const bool closed = segment_.header().closed.load() != 0;
     const bool stopped = stop.load();
-    const bool dead = ProducerDead();
-    quiet_ = closed || dead;
+    const bool gone = ProducerGone();
+    char word = 0;
+    const bool said_so = gone && read(control_, &word, 1) == 1;
+    // Where the producer's number means nothing (another PID namespace), the socket tells. A
+    // process that dies closes its descriptors before it is dead.
+    const bool unexplained = gone && !said_so && !closed;
+    const bool dead = producer_ < 0 && control_ >= 0
+                          ? unexplained
+                          : ProducerDead() || (unexplained && ProducerExiting());
+    quiet_ = closed || dead || gone;
     const std::uint64_t taken = Round(round % kPartialEvery == 0);
     if (closed || stopped) break;
     if (dead) {
       reason = "the recorded process was killed";
       break;
     }
+    if (gone) break;  // another program runs in the process now
     if (taken == 0) std::this_thread::sleep_for(interval);
   }
   return Finish(reason);

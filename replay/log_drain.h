@@ -30,6 +30,11 @@ class LogDrain {
   // what a drain before had written is not written again. Any other file is overwritten.
   Status Open(const std::string& path);
 
+  // The producer holds the other end of the socket `descriptor`. Its end without a word means that
+  // the producer was killed, or has run another program; one byte says that it is the latter. Run
+  // then ends the recording. Not owned.
+  void Watch(int descriptor) { control_ = descriptor; }
+
   // One round: writes every full chunk, and, with `partial`, what is committed in the others and a
   // checkpoint. Returns the number of bytes taken. After an error of the file (see status())
   // chunks are emptied and counted as lost, so that the workload goes on.
@@ -60,6 +65,10 @@ class LogDrain {
   // For a file that starts anew: takes the chunks as they are, and says what is gone already.
   void StartAnew();
   bool ProducerDead() const;
+  // It has closed its descriptors because it dies, and not for an execve.
+  bool ProducerExiting() const;
+  // The producer has closed its end of the control socket, or said that it runs another program.
+  bool ProducerGone() const;
   void WriteMetadata();
   // Writes bytes [drained, committed) of the chunk; false if there was nothing.
   bool Take(std::uint32_t index, std::uint32_t committed);
@@ -76,6 +85,7 @@ class LogDrain {
   std::uint32_t metadata_position_ = 0;
   Sequence checkpoint_ = 0;
   int producer_ = -1;       // pidfd; -1 = the producer is dead
+  int control_ = -1;        // see Watch
   bool quiet_ = false;      // no producer runs any more
   bool successor_ = false;  // another drain was there before, and its file is not ours
   std::uint64_t events_ = 0;

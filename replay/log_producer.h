@@ -88,14 +88,22 @@ struct ProducerView {
 // Plain memory; Open() makes it valid.
 class ThreadLog {
  public:
+  // Where a finished stream may go on, in this object or another one.
+  struct Position {
+    std::uint32_t chunks = 0;  // taken so far
+    Sequence base = 0;         // of the latest event
+  };
+
   // Makes no room yet: a thread without events costs no chunk.
-  void Open(const ProducerView& view, ThreadId thread) {
+  void Open(const ProducerView& view, ThreadId thread) { Open(view, thread, Position()); }
+  void Open(const ProducerView& view, ThreadId thread, const Position& from) {
     view_ = view;
     thread_ = thread;
     control_ = nullptr;
-    chunks_ = 0;
-    base_ = 0;
+    position_ = from;
   }
+  // Valid after Finish.
+  const Position& position() const { return position_; }
 
   // Makes sure that the next record of up to `bytes` bytes finds room. False: all chunks wait for
   // the drain; nothing has changed, ask again later or call Lose(). Call it before taking any lock
@@ -155,8 +163,8 @@ class ThreadLog {
   // The thread has ended, or pauses: hands over what there is. Appending again needs Reserve.
   void Finish() {
     if (control_ == nullptr) return;
-    base_ = encoder_.sequence();
-    if (next_ == begin_) --chunks_;  // an empty chunk leaves no trace in the file
+    position_.base = encoder_.sequence();
+    if (next_ == begin_) --position_.chunks;  // an empty chunk leaves no trace in the file
     control_->state.store(ChunkState::kFull, std::memory_order_release);
     control_ = nullptr;
   }
@@ -181,13 +189,13 @@ class ThreadLog {
       }
       header.chunk_hint.store((index + 1) % count, std::memory_order_relaxed);
       control.thread = thread_;
-      control.number = chunks_++;
-      control.base = base_;
+      control.number = position_.chunks++;
+      control.base = position_.base;
       control.ready.store(1, std::memory_order_release);
       control_ = &control;
       begin_ = next_ = view_.data + std::uint64_t{index} * header.chunk_bytes;
       limit_ = begin_ + header.chunk_bytes - kChunkSlackBytes;
-      encoder_.Reset(base_);
+      encoder_.Reset(position_.base);
       return true;
     }
     return false;
@@ -199,8 +207,7 @@ class ThreadLog {
   std::uint8_t* next_;
   std::uint8_t* limit_;
   ThreadId thread_;
-  std::uint32_t chunks_;  // taken so far
-  Sequence base_;
+  Position position_;
   EventEncoder encoder_;
 };
 

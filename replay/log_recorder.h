@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,8 +28,13 @@ struct RecorderOptions {
   // How long the drain may show no sign of life before it is taken for dead.
   std::chrono::milliseconds drain_timeout{2000};
   // Empty: the drain is a thread. Else the program to start with the segment's name and the log's
-  // path as further arguments, e.g. {"/usr/bin/trapline", "log", "drain"}.
+  // path as further arguments, e.g. {"/usr/bin/trapline-replay", "log", "drain", "--attended"}. It
+  // runs detached, in a session of its own, is nobody's child, has an empty environment, and of all
+  // descriptors only one end of a socket, as standard input, output and error.
   std::vector<std::string> drain_command;
+  // Moves our end of that socket to where it is out of the way; returns the new number. May be
+  // empty.
+  std::function<int(int descriptor)> move_descriptor;
 };
 
 // Start and Stop are called by one thread; MakeRoom by any, each with its own ThreadLog.
@@ -51,12 +57,23 @@ class LogRecorder {
   // Ends the recording: every ThreadLog must be finished. Waits for the drain and says how it went.
   Status Stop();
 
+  // In a forked child: the recording is the parent's alone. Start may be called again.
+  void Abandon();
+
+  // Our end of the drain process's socket; -1 if there is none. A program that this process runs by
+  // execve may inherit it and call Await.
+  int control() const { return control_; }
+  // Tells the drain process at the other end of `control` that its producer has run another
+  // program, waits for it and says how it went. Closes `control`.
+  static Status Await(int control);
+
   const LogSegment& segment() const { return segment_; }
   std::uint64_t lost_events() const { return segment_.header().lost_events.load(); }
 
  private:
   bool WaitForRoom(ThreadLog& log, std::uint32_t bytes);
-  Status WaitForProcess() const;
+  Status StartProcess(const std::string& path);
+  Status WaitForProcess();
 
   RecorderOptions options_;
   std::string path_;
@@ -64,7 +81,7 @@ class LogRecorder {
   std::thread drain_thread_;
   std::atomic<bool> stop_{false};
   Status drain_status_;
-  int drain_pid_ = -1;
+  int control_ = -1;
   bool started_ = false;
 };
 

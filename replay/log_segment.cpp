@@ -1,6 +1,7 @@
 #include "replay/log_segment.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,25 @@ namespace {
 namespace ipc = boost::interprocess;
 
 constexpr std::uint64_t kPage = 4096;
+
+// Lifts the process's own limit on the size of files while it lives, for it holds for shared memory
+// too.
+class FileSizeRoom {
+ public:
+  FileSizeRoom() {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit lifted{before_.rlim_max, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &lifted);
+  }
+  FileSizeRoom(const FileSizeRoom&) = delete;
+  FileSizeRoom& operator=(const FileSizeRoom&) = delete;
+  ~FileSizeRoom() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+  bool Has(std::uint64_t bytes) const { return bytes <= before_.rlim_max; }
+
+ private:
+  rlimit before_{};
+};
 
 std::uint64_t RoundUp(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -58,6 +78,14 @@ Status LogSegment::Create(const std::string& name, const SegmentOptions& options
   layout.data_offset =
       layout.control_offset + RoundUp(std::uint64_t{layout.chunk_count} * sizeof(ChunkControl));
   layout.total_bytes = layout.data_offset + std::uint64_t{layout.chunk_count} * layout.chunk_bytes;
+  const FileSizeRoom room;
+  // Going beyond it would be a signal, and no error.
+  if (!room.Has(layout.total_bytes)) {
+    return Status::Error(
+        fmt::format("cannot create {} MiB of shared memory: files are limited to less (`ulimit -H "
+                    "-f`); raise that limit",
+                    layout.total_bytes >> 20));
+  }
   try {
     ipc::shared_memory_object memory(ipc::create_only, name.c_str(), ipc::read_write,
                                      ipc::permissions(0600));

@@ -44,6 +44,11 @@ const DetectorResult* Find(const ReplayResult& result, const std::string& name) 
   return nullptr;
 }
 
+// The first frame is the instruction itself, the others are return addresses: the call is before.
+std::uint64_t LookupAddress(const std::vector<std::uint64_t>& frames, std::size_t depth) {
+  return depth == 0 ? frames[depth] : frames[depth] - 1;
+}
+
 const char* AccessName(EventKind kind) {
   switch (kind) {
     case EventKind::kRead:
@@ -70,35 +75,43 @@ void AppendAccess(const Access& access, const char* when, const StackTable& stac
     *text += "    (its call stack is not in the log)\n";
     return;
   }
-  int depth = 0;
-  for (const std::uint64_t frame : stack->second) {
-    *text += fmt::format("    #{} {}\n", depth++, PlaceText(symbolizer.Resolve(frame)));
+  int number = 0;
+  for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
+    const Place& place = symbolizer.Resolve(LookupAddress(stack->second, depth));
+    for (std::size_t frame = 0; frame < place.frames.size(); ++frame)
+      *text += fmt::format("    #{} {}\n", number++, FrameText(place, frame));
   }
 }
 
-json PlaceJson(const Place& place) {
+json PlaceJson(const Place& place, const SourceFrame& frame) {
   json object = {{"address", place.address}};
   if (!place.module.empty()) {
     object["module"] = place.module;
     object["build_id"] = place.build_id;
     object["offset"] = place.offset;
   }
-  if (!place.function.empty()) object["function"] = place.function;
-  if (!place.file.empty()) {
-    object["file"] = place.file;
-    object["line"] = place.line;
+  if (!frame.function.empty()) object["function"] = frame.function;
+  if (!frame.file.empty()) {
+    object["file"] = frame.file;
+    object["line"] = frame.line;
   }
+  if (frame.inlined) object["inlined"] = true;
   return object;
 }
 
 json AccessJson(const Access& access, const StackTable& stacks, LogSymbolizer& symbolizer) {
-  json object = {
-      {"kind", AccessName(access.kind)}, {"thread", access.thread},
-      {"address", access.address},       {"size", access.size},
-      {"event", access.index},           {"place", PlaceJson(symbolizer.Resolve(access.ip))}};
+  const Place& instruction = symbolizer.Resolve(access.ip);
+  json object = {{"kind", AccessName(access.kind)},
+                 {"thread", access.thread},
+                 {"address", access.address},
+                 {"size", access.size},
+                 {"event", access.index},
+                 {"place", PlaceJson(instruction, instruction.frames.front())}};
   if (const auto stack = stacks.find(access.stack); access.stack != 0 && stack != stacks.end()) {
-    for (const std::uint64_t frame : stack->second) {
-      object["stack"].push_back(PlaceJson(symbolizer.Resolve(frame)));
+    for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
+      const Place& place = symbolizer.Resolve(LookupAddress(stack->second, depth));
+      for (const SourceFrame& frame : place.frames)
+        object["stack"].push_back(PlaceJson(place, frame));
     }
   }
   return object;

@@ -5,7 +5,6 @@
 #include "symbols/debug_info.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/module_image.h"
-#include "symbols/symbolizer.h"
 
 namespace trapline {
 
@@ -48,23 +47,31 @@ const Place& LogSymbolizer::Resolve(std::uint64_t address) {
     place.offset = address - opened.module.bias;
     if (!opened.tried) Open(opened);
     if (opened.image == nullptr) break;
-    const SourceFrame frame =
-        NamesAt(opened.debug_info.get(), opened.symbols.get(), place.offset).front();
-    place.function = frame.function;
-    place.file = frame.file;
-    place.line = frame.line;
+    place.frames = NamesAt(opened.debug_info.get(), opened.symbols.get(), place.offset);
     break;
   }
   return place;
 }
 
-std::string PlaceText(const Place& place) {
+namespace {
+
+std::string Text(const Place& place, const SourceFrame& frame, bool show_inlined) {
   if (place.module.empty()) return fmt::format("{:#x}", place.address);
-  std::string module =
-      fmt::format("{}+{:#x}", place.module.substr(place.module.rfind('/') + 1), place.offset);
-  if (place.function.empty()) return module;
-  if (place.file.empty()) return fmt::format("{} ({})", place.function, module);
-  return fmt::format("{} {}:{} ({})", place.function, place.file, place.line, module);
+  std::string where =
+      show_inlined && frame.inlined
+          ? "inlined"
+          : fmt::format("{}+{:#x}", place.module.substr(place.module.rfind('/') + 1), place.offset);
+  if (frame.function.empty()) return where;
+  if (frame.file.empty()) return fmt::format("{} ({})", frame.function, where);
+  return fmt::format("{} {}:{} ({})", frame.function, frame.file, frame.line, where);
+}
+
+}  // namespace
+
+std::string PlaceText(const Place& place) { return Text(place, place.frames.front(), false); }
+
+std::string FrameText(const Place& place, std::size_t frame) {
+  return Text(place, place.frames[frame], true);
 }
 
 }  // namespace trapline

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/log_metadata.h"
+#include "symbols/symbolizer.h"
 
 namespace trapline {
 
@@ -22,9 +23,9 @@ struct Place {
   std::string module;  // path at recording
   std::string build_id;
   std::uint64_t offset = 0;  // address in the module's file (address - bias)
-  std::string function;      // the innermost, if others are inlined there; empty = unknown
-  std::string file;
-  int line = 0;
+  // The function there and, before it, what is inlined into it, innermost first. Never empty; a
+  // frame without a name is unknown.
+  std::vector<SourceFrame> frames = std::vector<SourceFrame>(1);
 };
 
 // Not thread-safe.
@@ -48,7 +49,9 @@ class LogSymbolizer {
   std::map<std::uint64_t, Place> places_;
 };
 
-// "function file:line", "module+0xoffset" or "0xaddress": as much as is known.
+// "function file:line (module+0xoffset)", "module+0xoffset" or "0xaddress": as much as is known of
+// the innermost function, or of place.frames[frame], which says "(inlined)" if it is.
 std::string PlaceText(const Place& place);
+std::string FrameText(const Place& place, std::size_t frame);
 
 }  // namespace trapline

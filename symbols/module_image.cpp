@@ -83,13 +83,18 @@ std::uint32_t Crc32(const char* bytes, std::size_t size) {
   return ~crc;
 }
 
+int (*descriptor_mover)(int descriptor) = nullptr;
+
 }  // namespace
+
+void SetDescriptorMover(int (*move)(int descriptor)) { descriptor_mover = move; }
 
 std::unique_ptr<ElfFile> ElfFile::Open(const std::string& path) {
   elf_version(EV_CURRENT);
   std::unique_ptr<ElfFile> file(new ElfFile);
   file->descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file->descriptor_ < 0) return nullptr;
+  if (descriptor_mover != nullptr) file->descriptor_ = descriptor_mover(file->descriptor_);
   // Read, not mapped: a file that is truncated while it is mapped would raise SIGBUS.
   file->elf_ = elf_begin(file->descriptor_, ELF_C_READ, nullptr);
   if (file->elf_ == nullptr || elf_kind(file->elf_) != ELF_K_ELF) return nullptr;

@@ -13,6 +13,11 @@
 
 namespace trapline {
 
+// What every descriptor of an opened file is given to: moves it to where a program in the same
+// process does not meet it, and returns its new number. Null, the default: they stay. To be called
+// before any other thread uses this library.
+void SetDescriptorMover(int (*move)(int descriptor));
+
 // An ELF file open for reading. Not thread-safe.
 class ElfFile {
  public:

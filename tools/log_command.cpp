@@ -1,6 +1,7 @@
 #include "tools/log_command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -289,17 +290,36 @@ int Export(const std::string& path, const std::string& output, const std::string
   return list ? 0 : Fail(fmt::format("cannot write {}; is there room?", locations));
 }
 
-int Drain(const std::string& name, const std::string& path) {
+// `attended`: the producer is at the other end of standard input and output, and waits for a word
+// once the log is open, and for another one when it is whole (log_recorder.cpp).
+int Drain(const std::string& name, const std::string& path, bool attended) {
+  const auto say = [attended](const char* word) {
+    if (!attended) return;
+    fmt::print("{}\n", word);
+    static_cast<void>(std::fflush(stdout));
+  };
+
+  const auto failed = [attended](const Status& status) {
+    if (!attended) return Fail(status.message());
+    fmt::print("{}\n", status.message());  // the producer says who speaks
+    return 1;
+  };
   // A file size limit is to be an error like a full disk, not a signal.
   if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return Fail("cannot ignore SIGXFSZ");
+  // The producer may be gone when it is told something.
+  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return Fail("cannot ignore SIGPIPE");
   LogSegment segment;
-  if (Status status = segment.Attach(name); !status.ok()) return Fail(status.message());
+  if (Status status = segment.Attach(name); !status.ok()) return failed(status);
   LogDrain drain(segment);
-  if (Status status = drain.Open(path); !status.ok()) return Fail(status.message());
+  if (Status status = drain.Open(path); !status.ok()) return failed(status);
+  if (attended) drain.Watch(STDIN_FILENO);
+  say("ready");
   const std::atomic<bool> stop{false};
   const Status status = drain.Run(stop);
   LogSegment::Remove(name);
-  return Check(status);
+  if (!status.ok()) return failed(status);
+  say("done");
+  return 0;
 }
 
 }  // namespace
@@ -313,6 +333,7 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
     std::string locations;
     Range range;
     bool past_gap = false;
+    bool attended = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* log = app.add_subcommand("log", "Look into trap logs, cut and merge them");
@@ -376,8 +397,9 @@ CLI::App* drain =
 drain->add_option("SEGMENT", arguments->segment, "its name in /dev/shm")->required();
 drain->add_option("LOG", arguments->log, "a new log, or the unfinished one of this recording")
     ->required();
+drain->add_flag("--attended", arguments->attended)->group("");  // for `trapline run` alone
 drain->callback([arguments, &exit_status] {
-  exit_status = Drain(arguments->segment, arguments->log);
+  exit_status = Drain(arguments->segment, arguments->log, arguments->attended);
 });
 }  // namespace trapline
 

@@ -4,17 +4,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "hypervisor/process.h"
 #include "tools/doctor.h"
+#include "tools/execution_events.h"
+#include "tools/log_recording.h"
 #include "tools/race_detection.h"
 
 namespace trapline {
@@ -23,10 +29,74 @@ namespace {
 // As env(1) and timeout(1) have it.
 constexpr int kNotFound = 127, kNotExecutable = 126, kMonitorFailure = 125;
 
-int Run(const RunOptions& options, const std::string& path, std::vector<std::string> arguments) {
+// What watches the execution, as the options tell: by name, the options of each sink.
+struct Observation {
+  std::unique_ptr<ExecutionEvents> events;  // null: nothing is tracked
+  LogRecording* recording = nullptr;        // one of its sinks
+};
+
+// `json`: absent options are as if the user had not given any.
+template <class Options>
+Options OptionsOf(const nlohmann::json& json) {
+  return json.is_object() ? json.get<Options>() : Options();
+}
+
+LogMetadata Describe(const RunOptions& options, const LogRecordingOptions& log,
+                     const std::string& program, const std::vector<std::string>& arguments) {
+  LogMetadata metadata;
+  metadata.program = program;
+  metadata.arguments = arguments;
+  metadata.policy = options.tracking.policy == SharingPolicy::kExact ? "exact" : "shared";
+  metadata.clock = "monotonic";
+  metadata.filter = log.first_accesses ? "first" : "all";
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  char text[32] = {};
+  if (gmtime_r(&now, &utc) != nullptr) std::strftime(text, sizeof text, "%FT%TZ", &utc);
+  metadata.started = text;
+  return metadata;
+}
+
+// Throws std::runtime_error where the user asked for something that cannot be. `initial`: this is
+// the first program of `trapline run`; a later one goes on without what cannot be.
+Observation Observe(const RunOptions& options, const std::string& program,
+                    const std::vector<std::string>& arguments, bool initial) {
+  Observation observation;
+  if (options.tracking.track == Track::kNone) return observation;
+  const auto json = nlohmann::json::parse(options.observer_options, nullptr, false);
+  observation.events =
+      std::make_unique<ExecutionEvents>([rules = options.tracking](const std::string& file) {
+        return IsUntrackedModule(rules, file);
+      });
+  ExecutionEvents& events = *observation.events;
+  const auto check = [initial](const Status& status) {
+    if (status.ok()) return;
+    if (initial) throw std::runtime_error(status.message());
+    fmt::print(stderr, "trapline: {}\n", status.message());
+  };
+  // The log comes first: it has everything that the detector has seen.
+  if (json.contains(LogRecording::kOptionsName)) {
+    const auto log = OptionsOf<LogRecordingOptions>(json[LogRecording::kOptionsName]);
+    auto recording =
+        std::make_unique<LogRecording>(log, events, Describe(options, log, program, arguments));
+    check(recording->Open());
+    observation.recording = recording.get();
+    events.AddSink(std::move(recording));
+  }
+  if (json.contains(RaceDetection::kOptionsName)) {
+    auto detection = std::make_unique<RaceDetection>(
+        OptionsOf<RaceDetectionOptions>(json[RaceDetection::kOptionsName]), events);
+    check(detection->OpenJson(initial));
+    events.AddSink(std::move(detection));
+  }
+  return observation;
+}
+
+int Run(const RunOptions& options, const std::string& path, std::vector<std::string> arguments,
+        bool initial) {
   // Until the program runs, its own descriptor limit must not stop the monitor.
   const DescriptorRoom room;
-  auto executable = OpenExecutable(path, std::move(arguments));
+  auto executable = OpenExecutable(path, arguments);
   LoadError error;
   if (!executable) {
     error = executable.error();
@@ -39,26 +109,20 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
     std::vector<std::string> environment;
     for (char** variable = environ; *variable != nullptr; ++variable)
       environment.emplace_back(*variable);
+    Observation observation;
     try {
-      RunOptions handed_on = options;
-      std::unique_ptr<RaceDetection> detection;
-      if (options.tracking.track != Track::kNone) {
-        auto detect = RaceDetectionOptions::Decode(options.observer_options);
-        const bool first_process = detect.json_descriptor < 0;
-        detection = std::make_unique<RaceDetection>(
-            detect, [rules = options.tracking](const std::string& file) {
-              return IsUntrackedModule(rules, file);
-            });
-        if (const Status status = detection->OpenJson(first_process); !status.ok()) {
-          fmt::print(stderr, "trapline: {}\n", status.message());
-          return kMonitorFailure;
-        }
-        detect.json_descriptor = detection->json_descriptor();
-        handed_on.observer_options = detect.Encode();
-        if (detect.json_descriptor >= 0) handed_on.kept_descriptors = {detect.json_descriptor};
-      }
+      observation = Observe(options, path, arguments, initial);
+    } catch (const std::exception& failure) {
+      fmt::print(stderr, "trapline: {}\n", failure.what());
+      return kMonitorFailure;
+    }
+    try {
       // Never destroyed: its threads may outlive this one.
-      auto* process = new Process(handed_on, detection.release());
+      auto* process = new Process(options, observation.events.release());
+      if (observation.recording != nullptr) {
+        observation.recording->SetHostKind(
+            process->machine().host().syscall_arrives_in_ring0 ? "hardware" : "shadow paging");
+      }
       error = process->RunProgram(std::move(*executable), environment, room);
     } catch (const std::exception& failure) {
       fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n",
@@ -70,6 +134,33 @@ int Run(const RunOptions& options, const std::string& path, std::vector<std::str
   // Not the program's fault.
   if (error.error_number == EMFILE || error.error_number == ENFILE) return kMonitorFailure;
   return error.error_number == ENOENT ? kNotFound : kNotExecutable;
+}
+
+// Which detectors keep up with a running program, and are worth its time; all others replay.
+constexpr std::array kOnlineDetectors = {"fasttrack", "acculock"};
+
+// What is wrong with these options taken together; empty: nothing.
+std::string Contradiction(const RaceDetectionOptions& detection, const std::string& log,
+                          bool record_only) {
+  if (record_only && log.empty())
+    return "--record-only needs --log FILE, or nothing would come of the run";
+  if (record_only && (!detection.json_path.empty() || detection.error_exit_code >= 0))
+    return "with --record-only no race is found that --json or --error-exitcode could tell; leave "
+           "them out, or leave --record-only out";
+  const std::string& name = detection.detector;
+  if (std::find(kOnlineDetectors.begin(), kOnlineDetectors.end(), name) != kOnlineDetectors.end())
+    return {};
+  const std::string online = fmt::format("{}", fmt::join(kOnlineDetectors, " and "));
+  if (MakeDetector(name) == nullptr)
+    return fmt::format(
+        "there is no detector '{}'; {} run online, `trapline replay --help` tells "
+        "of the others",
+        name, online);
+  return fmt::format(
+      "the detector '{0}' works on recorded executions only ({1} run online): record with "
+      "`trapline run --log FILE --record-only -- PROGRAM`, then `trapline replay FILE --detector "
+      "{0}`",
+      name, online);
 }
 
 int HandOn(char** argv) {
@@ -87,6 +178,9 @@ int HandOn(char** argv) {
 }  // namespace trapline
 
 int main(int argc, char** argv) {
+  using trapline::LogRecording;
+  using trapline::LogRecordingOptions;
+  using trapline::RaceDetection;
   using trapline::RaceDetectionOptions;
   using trapline::RunOptions;
   using trapline::SharingPolicy;
@@ -95,7 +189,7 @@ int main(int argc, char** argv) {
   // that could misread a program's arguments.
   if (argc >= 4 && std::strcmp(argv[1], "--exec") == 0) {
     return trapline::Run(RunOptions::Decode(argv[2]), argv[3],
-                         std::vector<std::string>(argv + 4, argv + argc));
+                         std::vector<std::string>(argv + 4, argv + argc), false);
   }
 
   // Logs and replay need no KVM; they live in an executable of their own next to this one.
@@ -116,6 +210,9 @@ int main(int argc, char** argv) {
 
   RunOptions options;
   RaceDetectionOptions detection;
+  LogRecordingOptions log;
+  std::string log_filter = "all";
+  bool record_only = false;
   std::string policy = "exact", engine = "step", follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
@@ -138,8 +235,17 @@ int main(int argc, char** argv) {
                   "its second thread on")
       ->check(CLI::IsMember({"exact", "shared"}))
       ->capture_default_str();
-  run->add_option("--detector", detection.detector, "The race detector (see `trapline replay`)")
+  run->add_option("--detector", detection.detector,
+                  "The race detector: fasttrack or acculock; others replay a log")
       ->capture_default_str();
+  run->add_option("--log", log.path,
+                  "Record the execution into this file, for `trapline replay`; further processes' "
+                  "go to FILE.PID");
+  run->add_option("--log-filter", log_filter,
+                  "all accesses, or only the first of each thread, place and epoch")
+      ->check(CLI::IsMember({"all", "first"}))
+      ->capture_default_str();
+  run->add_flag("--record-only", record_only, "Record, and detect nothing meanwhile");
   run->add_option("--json", detection.json_path, "Write the races into this file too");
   run->add_option("--suppressions", detection.suppressions,
                   "Do not report races that match this file's lines `race:GLOB`");
@@ -177,6 +283,15 @@ int main(int argc, char** argv) {
   options.tracking.untrack_modules = untrack;
   options.tracking.engine = engine == "cache" ? trapline::Engine::kCache : trapline::Engine::kStep;
   options.tracking.policy = policy == "exact" ? SharingPolicy::kExact : SharingPolicy::kShared;
+  const std::string contradiction = trapline::Contradiction(detection, log.path, record_only);
+  if (!contradiction.empty()) {
+    fmt::print(stderr, "trapline: {}\n", contradiction);
+    return trapline::kMonitorFailure;
+  }
+  if (options.tracking.track == Track::kNone && !log.path.empty()) {
+    fmt::print(stderr, "trapline: --log has nothing to record with --track=none\n");
+    return trapline::kMonitorFailure;
+  }
   if (command.empty()) {
     fmt::print(stderr,
                "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
@@ -192,6 +307,13 @@ int main(int argc, char** argv) {
     detection.json_path = std::filesystem::absolute(detection.json_path).string();
   if (!detection.suppressions.empty())
     detection.suppressions = std::filesystem::absolute(detection.suppressions).string();
-  options.observer_options = detection.Encode();
-  return trapline::Run(options, path, command);
+  nlohmann::json observer = nlohmann::json::object();
+  if (!record_only) observer[RaceDetection::kOptionsName] = detection;
+  if (!log.path.empty()) {
+    log.path = std::filesystem::absolute(log.path).string();
+    log.first_accesses = log_filter == "first";
+    observer[LogRecording::kOptionsName] = log;
+  }
+  options.observer_options = observer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return trapline::Run(options, path, command, true);
 }

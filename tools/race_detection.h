@@ -1,21 +1,15 @@
-// Race detection while the program runs: the observer that feeds a detector and reports what it
-// finds.
+// Race detection while the program runs: feeds a detector with the execution's events and reports
+// what it finds.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "detector/detector.h"
-#include "hypervisor/observer.h"
-#include "symbols/modules.h"
-#include "symbols/symbolizer.h"
-#include "symbols/unwinder.h"
+#include "tools/execution_events.h"
 #include "tools/race_json_file.h"
 #include "tools/race_report.h"
 
@@ -29,135 +23,46 @@ struct RaceDetectionOptions {
   int error_exit_code = -1;  // status to end with when races were found; -1: the program's own
   bool verbose = false;      // a summary even if nothing was found
   std::string program;       // as the user named it
-
-  // One string, for a monitor that execve starts (RunOptions::observer_options).
-  std::string Encode() const;
-  static RaceDetectionOptions Decode(const std::string& text);
 };
+// For a monitor that execve starts.
+void to_json(nlohmann::json& json, const RaceDetectionOptions& options);
+void from_json(const nlohmann::json& json, RaceDetectionOptions& options);
 
-class RaceDetection : public ExecutionObserver {
+class RaceDetection : public EventSink {
  public:
-  // `is_untracked`: whether a module's code does not count. `json` is adopted or created by the
-  // caller. Throws std::invalid_argument for an unknown detector or suppressions that cannot be
-  // read.
-  RaceDetection(const RaceDetectionOptions& options,
-                std::function<bool(const std::string& path)> is_untracked);
+  // Of the options in EventSink::OnExecute.
+  static constexpr const char* kOptionsName = "detection";
 
-  // Creates the JSON file in the first process. The error says what failed.
+  // `events` must outlive this object. Throws std::invalid_argument for an unknown detector or
+  // suppressions that cannot be read.
+  RaceDetection(const RaceDetectionOptions& options, ExecutionEvents& events);
+
+  // Creates the JSON file in the first process, else adopts the inherited one. The error says what
+  // failed.
   Status OpenJson(bool first_process);
-  int json_descriptor() const { return json_.descriptor(); }
 
-  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
-    is_runtime_code_ = std::move(is_runtime);
-  }
-  void OnStart(pid_t tid) override;
-  void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
-                const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
-  void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
-                      std::uint64_t ip, std::uint32_t frame) override;
-  void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
-  std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
-  std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
-  void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
-  void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) override;
-  void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
-                     std::uint64_t stack_start, std::uint64_t stack_end,
-                     std::uint64_t thread_pointer) override;
-  void OnThreadRuns(ThreadId thread, pid_t tid) override;
-  void OnThreadEnd(ThreadId thread) override;
-  void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
-  void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
-               std::uint64_t length) override;
-  void OnQuiet(ThreadId thread) override;
-  void OnFork(ThreadId thread, pid_t tid) override;
+  void OnEvent(const Event& event) override;
+  void OnForkedChild() override;
+  void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
   int OnExit(int status) override;
-  bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
-  bool IsAtomicCode(std::uint64_t ip) override;
-  bool IsAtomicVariable(std::uint64_t address) override;
 
  private:
-  struct HeldLock {
-    std::uint64_t address = 0;
-    std::uint64_t kind = 0;  // trapline_lock_kind
-    bool shared = false;
-    std::uint64_t ip = 0;
-    friend bool operator==(const HeldLock&, const HeldLock&) = default;
-  };
-  struct Thread {
-    pid_t tid = 0;
-    ThreadId parent = 0;
-    std::string name;
-    std::vector<std::uint64_t> creation_stack;
-    std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;
-    std::vector<HeldLock> locks;
-    std::uint64_t locks_hash = 0;  // of `locks`
-    unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
-  };
-  // What a report says of an access beyond the access itself; kept under Event::stack.
-  struct Context {
-    std::vector<std::uint64_t> stack;
-    std::vector<HeldLock> locks;
-    std::uint32_t generation = 0;
-    friend bool operator==(const Context&, const Context&) = default;
-  };
-  struct Frame {
-    std::uint32_t caller = 0;
-    std::uint64_t return_address = 0;
-  };
-  // Contexts of cached accesses by what they were made of, found without making them again.
-  struct CachedContext {
-    std::uint32_t frame = 0, generation = 0, id = 0;
-    std::uint64_t ip = 0, locks_hash = 0;
-  };
-  struct Block {
-    std::uint64_t size = 0;
-    std::uint64_t ip = 0;
-    ThreadId thread = 0;
-    bool freed = false;
-    std::uint64_t free_ip = 0;
-    ThreadId freed_by = 0;
-  };
-
   void MakeDetector();
-  Thread& ThreadOf(ThreadId thread);
-  void Feed(const Event& event);
-  void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end);
-  std::uint32_t Intern(Context context);
-  std::uint32_t ContextOf(const Thread& thread, std::uint64_t ip, std::uint32_t frame);
-  std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void Report(const Race& race);
   ReportAccess Describe(const Access& access);
   ReportThread Describe(ThreadId thread);
   ReportLocation Locate(std::uint64_t address, std::uint64_t size);
-  void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
-  void OnFree(ThreadId thread, const agent::QueuedEvent& event);
-  bool IsBenign(std::uint64_t address, std::uint64_t size) const;
-  bool IsUntracked(std::uint64_t ip);
   void WriteJson();
 
   const RaceDetectionOptions options_;
-  const std::function<bool(const std::string&)> is_untracked_;
-  std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
-  Modules modules_;
-  Unwinder unwinder_;
-  Symbolizer symbolizer_;
+  ExecutionEvents& events_;
   RaceReports reports_;
   RaceJsonFile json_;
-  MemoryReader memory_ = OwnMemory();
 
   std::unique_ptr<Detector> detector_;
   std::uint64_t index_ = 0;
   std::size_t races_seen_ = 0;
-  std::map<ThreadId, Thread> threads_;
-  std::vector<Context> contexts_;                                    // [0]: none
-  std::unordered_multimap<std::size_t, std::uint32_t> context_ids_;  // hash -> index
-  std::vector<Frame> frames_;                                        // [0]: none
-  std::unordered_map<std::uint64_t, std::uint32_t> frame_ids_;       // hash -> last with it
-  std::vector<CachedContext> cached_contexts_;
-  std::map<std::uint64_t, Block> blocks_;                            // live and lately freed ones
-  std::map<std::uint64_t, std::uint64_t> benign_;                    // start -> end
   int process_ = 0;
-  bool ended_ = false;
 };
 
 }  // namespace trapline

@@ -246,7 +246,7 @@ def programs(suite):
         suite.expect_native("out-of-memory", sweep, "allocate", shell="ulimit -v 4000000", allow_error=[125])
     for kilobytes in (50000, 300000):
         if suite.wanted(f"little-address-space-{kilobytes}"):
-            suite.expect_native(f"little-address-space-{kilobytes}", "true", shell=f"ulimit -v {kilobytes}", allow_error=[125, 127])
+            suite.expect_native(f"little-address-space-{kilobytes}", "true", shell=f"ulimit -v {kilobytes}", allow_error=[125, 126, 127])
     for count in (3, 5, 8, 12, 20):
         if suite.wanted(f"few-descriptors-{count}"):
             suite.expect_native(f"few-descriptors-{count}", "true", shell=f"ulimit -n {count}", allow_error=[125, 127])

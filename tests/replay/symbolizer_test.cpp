@@ -16,6 +16,12 @@ __attribute__((noinline)) int FunctionToBeNamed(int argument) { return argument 
 
 namespace {
 
+inline __attribute__((always_inline)) std::uint64_t AddressHere() {
+  std::uint64_t address = 0;
+  asm volatile("lea 0(%%rip), %0" : "=r"(address));
+  return address - 1;  // inside the instruction
+}
+
 LogModule ThisProgram() {
   LogModule module;
   module.path = "/proc/self/exe";
@@ -44,10 +50,24 @@ TEST(LogSymbolizer, NamesFunctionAndLine) {
   const auto address = reinterpret_cast<std::uint64_t>(&FunctionToBeNamed);
   LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(address);
-  EXPECT_NE(place.function.find("FunctionToBeNamed(int)"), std::string::npos) << place.function;
-  EXPECT_NE(place.file.find("symbolizer_test.cpp"), std::string::npos) << place.file;
+  EXPECT_NE(place.frames[0].function.find("FunctionToBeNamed(int)"), std::string::npos)
+      << place.frames[0].function;
+  EXPECT_NE(place.frames[0].file.find("symbolizer_test.cpp"), std::string::npos)
+      << place.frames[0].file;
   EXPECT_EQ(place.offset, address - module.bias);
   EXPECT_NE(PlaceText(place).find("FunctionToBeNamed"), std::string::npos);
+}
+
+__attribute__((noinline)) std::uint64_t CallerOfInlined() { return AddressHere(); }
+
+TEST(LogSymbolizer, NamesWhatIsInlinedInnermostFirst) {
+  LogSymbolizer symbolizer({ThisProgram()}, true);
+  const Place& place = symbolizer.Resolve(CallerOfInlined());
+  ASSERT_EQ(place.frames.size(), 2U) << PlaceText(place);
+  EXPECT_NE(FrameText(place, 0).find("AddressHere"), std::string::npos) << FrameText(place, 0);
+  EXPECT_NE(FrameText(place, 0).find("(inlined)"), std::string::npos) << FrameText(place, 0);
+  EXPECT_NE(FrameText(place, 1).find("CallerOfInlined"), std::string::npos) << FrameText(place, 1);
+  EXPECT_EQ(FrameText(place, 1).find("(inlined)"), std::string::npos) << FrameText(place, 1);
 }
 
 TEST(LogSymbolizer, AnotherFileOfThatNameIsNotUsed) {
@@ -55,13 +75,14 @@ TEST(LogSymbolizer, AnotherFileOfThatNameIsNotUsed) {
   module.build_id[0] = module.build_id[0] == '0' ? '1' : '0';
   LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed));
-  EXPECT_EQ(place.function, "");
+  EXPECT_EQ(place.frames[0].function, "");
   EXPECT_EQ(PlaceText(place).find("exe+0x"), 0U) << PlaceText(place);
 }
 
 TEST(LogSymbolizer, WithoutFilesOnlyOffsets) {
   LogSymbolizer symbolizer({ThisProgram()}, false);
-  EXPECT_EQ(symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed)).function, "");
+  const Place& place = symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed));
+  EXPECT_EQ(place.frames[0].function, "");
 }
 
 TEST(LogSymbolizer, OutsideAllModules) {

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Time and size of recording against online detection, on a program whose two threads race.
+
+Four runs a round, in turns: detector alone, --record-only, the same with --log-filter=first, detector and log together.
+"""
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MODES = {
+    "fasttrack": ["--detector=fasttrack"],
+    "record only": ["--record-only", "--log={log}"],
+    "record only, first": ["--record-only", "--log={log}", "--log-filter=first"],
+    "fasttrack and log": ["--detector=fasttrack", "--log={log}"],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trapline", type=Path, default=ROOT / "build" / "bin" / "trapline")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=12000, help="of each thread's loop, which makes some 5 accesses")
+    options = parser.parse_args()
+    source = ROOT / "tests" / "log-online" / "programs" / "counter.c"
+    with tempfile.TemporaryDirectory(prefix="trapline-bench-") as scratch:
+        binary = Path(scratch, "counter")
+        subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-pthread", str(source), "-o", str(binary)], check=True, timeout=120)
+        seconds = {mode: [] for mode in MODES}
+        info = {}
+        for _ in range(options.rounds):
+            for mode, words in MODES.items():
+                log = Path(scratch, "log")
+                words = [word.format(log=log) for word in words]
+                started = time.monotonic()
+                result = subprocess.run([str(options.trapline), "run", *words, "--", str(binary), str(options.iterations)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600, check=False)
+                seconds[mode].append(time.monotonic() - started)
+                if result.returncode != 7:
+                    sys.exit(f"{mode}: status {result.returncode}")
+                if log.exists():
+                    text = subprocess.run([str(options.trapline), "log", "info", str(log)], stdout=subprocess.PIPE, text=True,
+                                          timeout=60, check=True).stdout
+                    info[mode] = re.search(r"^events +(.*)$", text, re.M)[1]
+                    log.unlink()
+        online = statistics.median(seconds["fasttrack"])
+        print(f"{os.cpu_count()} processors, {options.rounds} rounds, medians")
+        for mode, times in seconds.items():
+            median = statistics.median(times)
+            print(f"{mode:<20}{median:8.2f} s {median / online:6.2f}x  {info.get(mode, '')}")
+
+
+if __name__ == "__main__":
+    main()

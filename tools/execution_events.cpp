@@ -1,0 +1,522 @@
+#include "tools/execution_events.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "hypervisor/kvm.h"
+#include "symbols/module_image.h"
+
+namespace trapline {
+namespace {
+
+constexpr std::size_t kDeepestStack = 64;
+constexpr std::size_t kCachedContexts = 1 << 16;  // 32 bytes each
+
+UnwindRegisters ToUnwind(const RegisterFile& file) {
+  const std::uint64_t* const gpr = file.gpr;
+  UnwindRegisters registers;
+  registers.rax = gpr[0];
+  registers.rcx = gpr[1];
+  registers.rdx = gpr[2];
+  registers.rbx = gpr[3];
+  registers.rsp = gpr[4];
+  registers.rbp = gpr[5];
+  registers.rsi = gpr[6];
+  registers.rdi = gpr[7];
+  registers.r8 = gpr[8];
+  registers.r9 = gpr[9];
+  registers.r10 = gpr[10];
+  registers.r11 = gpr[11];
+  registers.r12 = gpr[12];
+  registers.r13 = gpr[13];
+  registers.r14 = gpr[14];
+  registers.r15 = gpr[15];
+  registers.rip = file.rip;
+  return registers;
+}
+
+MemoryOrder OrderOf(EventKind kind) {
+  if (kind == EventKind::kAtomicRead) return MemoryOrder::kAcquire;
+  if (kind == EventKind::kAtomicWrite) return MemoryOrder::kRelease;
+  return IsAtomic(kind) ? MemoryOrder::kSeqCst : MemoryOrder::kRelaxed;
+}
+
+ModulesOptions WithoutMonitor() {
+  ModulesOptions options;
+  char self[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  if (length > 0) options.excluded_paths.emplace_back(self, static_cast<std::size_t>(length));
+  return options;
+}
+
+class Mixer {
+ public:
+  explicit Mixer(std::size_t start) : hash_(start) {}
+  void Add(std::uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15ull;
+    hash_ ^= hash_ >> 29;
+  }
+  std::size_t hash() const { return hash_; }
+
+ private:
+  std::size_t hash_;
+};
+
+}  // namespace
+
+std::size_t ExecutionEvents::StackHash::operator()(const std::vector<std::uint64_t>& stack) const {
+  Mixer mixer(stack.size());
+  for (const std::uint64_t pc : stack) mixer.Add(pc);
+  return mixer.hash();
+}
+
+std::size_t ExecutionEvents::ContextHash::operator()(const AccessContext& context) const {
+  Mixer mixer(context.generation);
+  mixer.Add(context.stack);
+  for (const HeldLock& lock : context.locks) mixer.Add(lock.address + lock.ip);
+  return mixer.hash();
+}
+
+std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
+  Mixer mixer(frame.caller);
+  mixer.Add(frame.return_address);
+  return mixer.hash();
+}
+
+ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked)
+    : is_untracked_(std::move(is_untracked)),
+      modules_(WithoutMonitor()),
+      unwinder_(modules_),
+      symbolizer_(modules_),
+      cached_contexts_(kCachedContexts) {
+  SetDescriptorMover(&MoveOutOfTheWay);
+}
+
+void ExecutionEvents::Feed(const Event& event) {
+  if (ended_) return;
+  for (const auto& sink : sinks_) sink->OnEvent(event);
+}
+
+std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
+  std::vector<std::uint64_t> stack(kDeepestStack);
+  stack.resize(unwinder_.Unwind(ToUnwind(registers), memory_, stack));
+  return stack;
+}
+
+std::uint32_t ExecutionEvents::ContextOf(std::vector<std::uint64_t> stack,
+                                         const std::vector<HeldLock>& locks) {
+  return contexts_.Add({stacks_.Add(std::move(stack)), locks, modules_.generation()});
+}
+
+bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const {
+  auto it = benign_.upper_bound(address);
+  return it != benign_.begin() && address + size <= std::prev(it)->second;
+}
+
+bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
+  if (is_runtime_code_ && is_runtime_code_(ip)) return true;
+  const Module* const module = modules_.Find(ip);
+  return module != nullptr && (module->is_vdso() || is_untracked_(module->path));
+}
+
+void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                               std::uint64_t size, const RegisterFile& registers, bool in_runtime,
+                               std::uint64_t ip) {
+  ThreadState& state = ThreadOf(thread);
+  if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
+  // What is not to be reported may still order threads.
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
+    return;
+  std::vector<std::uint64_t> stack = Unwind(registers);
+  std::uint64_t place = registers.rip;
+  if (in_runtime) {
+    // The program's innermost frame is to blame. Is there none right below the runtime's wrapper,
+    // the runtime does this for itself.
+    const auto caller = std::find_if(stack.begin(), stack.end(),
+                                     [&](std::uint64_t pc) { return !IsUntracked(pc - 1); });
+    if (ip != 0) {
+      if (IsUntracked(ip - 1)) return;
+      place = ip - 1;
+    } else {
+      constexpr std::ptrdiff_t kWrapperFrames = 2;
+      if (caller == stack.end() || caller - stack.begin() > kWrapperFrames) return;
+      place = *caller - 1;
+    }
+  }
+  Event event{};
+  event.kind = kind;
+  event.order = OrderOf(kind);
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  event.ip = place;
+  event.stack = ContextOf(std::move(stack), state.locks);
+  Feed(event);
+}
+
+std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
+  return frames_.Add({caller, return_address});
+}
+
+std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers) {
+  std::vector<StackFrame> stack(kDeepestStack);
+  stack.resize(unwinder_.UnwindFrames(ToUnwind(registers), memory_, stack));
+  std::vector<CallFrame> frames;
+  for (std::size_t i = 0; i + 1 < stack.size(); ++i) {
+    if (stack[i].cfa == 0 || !stack[i + 1].is_return_address) break;
+    frames.push_back({stack[i + 1].pc, stack[i].cfa - sizeof(std::uint64_t)});
+  }
+  return frames;
+}
+
+std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::uint64_t ip,
+                                               std::uint32_t frame) {
+  const std::uint32_t generation = modules_.generation();
+  Mixer mixer(frame);
+  mixer.Add(ip);
+  mixer.Add(thread.locks_hash + generation);
+  CachedContext& cached = cached_contexts_[mixer.hash() % kCachedContexts];
+  if (cached.ip == ip && cached.frame == frame && cached.locks_hash == thread.locks_hash &&
+      cached.generation == generation) {
+    return cached.number;
+  }
+  std::vector<std::uint64_t> stack = {ip};
+  for (std::uint32_t at = frame; at != 0 && stack.size() < kDeepestStack; at = frames_[at].caller)
+    stack.push_back(frames_[at].return_address);
+  cached = {frame, generation, ContextOf(std::move(stack), thread.locks), ip, thread.locks_hash};
+  return cached.number;
+}
+
+void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                                     std::uint64_t size, std::uint64_t ip, std::uint32_t frame) {
+  const ThreadState& state = ThreadOf(thread);
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
+    return;
+  Event event{};
+  event.kind = kind;
+  event.order = OrderOf(kind);
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  event.ip = ip;
+  event.stack = CachedContextOf(state, ip, frame);
+  Feed(event);
+}
+
+void ExecutionEvents::OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  Event event{};
+  event.kind = EventKind::kAtomicRead;
+  event.order = MemoryOrder::kAcquire;
+  event.flags = kOnlyOrders;
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  Feed(event);
+}
+
+void ExecutionEvents::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
+  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  Event event{};
+  event.kind = kind;
+  event.thread = thread;
+  event.address = key;
+  Feed(event);
+}
+
+void ExecutionEvents::ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end,
+                                   std::uint64_t ip) {
+  if (start >= end) return;
+  Event event{};
+  event.kind = EventKind::kClearHistory;
+  event.thread = thread;
+  event.address = start;
+  event.size = end - start;
+  event.ip = ip;
+  Feed(event);
+}
+
+void ExecutionEvents::OnAllocate(ThreadId thread, const agent::QueuedEvent& event) {
+  if (event.size != 0) {
+    // Blocks that were freed and lie in the way are history now.
+    auto it = blocks_.lower_bound(event.address);
+    if (it != blocks_.begin()) {
+      const auto before = std::prev(it);
+      if (before->first + before->second.size > event.address) it = before;
+    }
+    while (it != blocks_.end() && it->first < event.address + event.size) it = blocks_.erase(it);
+  }
+  blocks_[event.address] = {event.size, event.ip, thread, false, 0, 0};
+  if (threads_.size() > 1)
+    ClearHistory(thread, event.address, event.address + event.size, event.ip);
+}
+
+void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
+  const auto block = blocks_.find(event.address);
+  std::uint64_t size = event.size;
+  if (block != blocks_.end()) {
+    size = block->second.size;
+    block->second.freed = true;
+    block->second.free_ip = event.ip;
+    block->second.freed_by = thread;
+  }
+  if (threads_.size() <= 1 || size == 0) return;
+  const ThreadState& state = ThreadOf(thread);
+  if (event.ip != 0 && !IsUntracked(event.ip - 1) && state.ignored_writes == 0) {
+    // Whoever uses the block at the same time races with its end.
+    constexpr std::uint64_t kLooksAt = 4096;  // bytes
+    Event freed{};
+    freed.kind = EventKind::kWrite;
+    freed.thread = thread;
+    freed.address = event.address;
+    freed.size = std::min(size, kLooksAt);
+    freed.ip = event.ip - 1;
+    freed.stack = ContextOf({event.ip - 1}, state.locks);
+    if (!IsBenign(freed.address, freed.size)) Feed(freed);
+    // The block keeps this write until it is given out again: a later use of it by another thread
+    // races with its end.
+    return;
+  }
+  ClearHistory(thread, event.address, event.address + size, event.ip);
+}
+
+void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& queued) {
+  ThreadState& state = ThreadOf(thread);
+  Event event{};
+  event.thread = thread;
+  event.address = queued.address;
+  event.ip = queued.ip;
+  const auto synchronise = [&](EventKind kind) {
+    if (state.ignored_synchronisation != 0) return;
+    event.kind = kind;
+    Feed(event);
+  };
+  // The object itself is memory too: who begins or ends it races with who uses it.
+  const auto touch = [&](EventKind kind) {
+    const auto& ignored = kind == EventKind::kWrite ? state.ignored_writes : state.ignored_reads;
+    if (ignored != 0 || queued.ip == 0 || IsUntracked(queued.ip - 1) ||
+        IsBenign(queued.address, 1)) {
+      return;
+    }
+    Event access{};
+    access.kind = kind;
+    access.thread = thread;
+    access.address = queued.address;
+    access.size = 1;
+    access.ip = queued.ip - 1;
+    access.stack = ContextOf({queued.ip - 1}, state.locks);
+    Feed(access);
+  };
+  const auto rehash = [&state] {
+    Mixer mixer(state.locks.size());
+    for (const HeldLock& lock : state.locks) {
+      mixer.Add(lock.address + lock.shared);
+      mixer.Add(lock.ip);
+    }
+    state.locks_hash = state.locks.empty() ? 0 : mixer.hash();
+  };
+  const auto take = [&](bool shared) {
+    state.locks.push_back({queued.address, queued.size, shared, queued.ip});
+    rehash();
+  };
+  const auto give_back = [&] {
+    const auto held =
+        std::find_if(state.locks.rbegin(), state.locks.rend(),
+                     [&](const HeldLock& lock) { return lock.address == queued.address; });
+    if (held != state.locks.rend()) state.locks.erase(std::next(held).base());
+    rehash();
+  };
+  const auto count = [](unsigned& depth, bool up) {
+    if (up) {
+      ++depth;
+    } else if (depth > 0) {
+      --depth;
+    }
+  };
+  switch (queued.kind) {
+    case TRAPLINE_ACQUIRE:
+      synchronise(EventKind::kAcquire);
+      touch(EventKind::kAtomicRead);
+      take(false);
+      break;
+    case TRAPLINE_RELEASE:
+      touch(EventKind::kAtomicRead);
+      synchronise(EventKind::kRelease);
+      give_back();
+      break;
+    case TRAPLINE_ACQUIRE_SHARED:
+      synchronise(EventKind::kAcquireShared);
+      touch(EventKind::kAtomicRead);
+      take(true);
+      break;
+    case TRAPLINE_RELEASE_SHARED:
+      touch(EventKind::kAtomicRead);
+      synchronise(EventKind::kReleaseShared);
+      give_back();
+      break;
+    case TRAPLINE_HAPPENS_BEFORE:
+      synchronise(EventKind::kHappensBefore);
+      break;
+    case TRAPLINE_HAPPENS_AFTER:
+      synchronise(EventKind::kHappensAfter);
+      break;
+    case TRAPLINE_SYNC_CREATED:
+    case TRAPLINE_SYNC_DESTROYED:
+      touch(EventKind::kWrite);
+      break;
+    case TRAPLINE_SYNC_USED:
+      touch(EventKind::kAtomicRead);
+      break;
+    case TRAPLINE_BARRIER_ENTER:
+      touch(EventKind::kAtomicRead);
+      synchronise(EventKind::kBarrierEnter);
+      break;
+    case TRAPLINE_BARRIER_LEAVE:
+      synchronise(EventKind::kBarrierLeave);
+      break;
+    case TRAPLINE_JOIN:
+      if (!threads_.contains(static_cast<ThreadId>(queued.address))) break;
+      event.other = static_cast<ThreadId>(queued.address);
+      event.address = 0;
+      synchronise(EventKind::kJoin);
+      break;
+    case TRAPLINE_ALLOCATE:
+      OnAllocate(thread, queued);
+      break;
+    case TRAPLINE_FREE:
+      OnFree(thread, queued);
+      break;
+    case TRAPLINE_CLEAR_HISTORY:
+      ClearHistory(thread, queued.address, queued.address + queued.size);
+      break;
+    case TRAPLINE_IGNORE_BEGIN:
+    case TRAPLINE_IGNORE_END:
+      if ((queued.size & 1) != 0) count(state.ignored_reads, queued.kind == TRAPLINE_IGNORE_BEGIN);
+      if ((queued.size & 2) != 0) count(state.ignored_writes, queued.kind == TRAPLINE_IGNORE_BEGIN);
+      break;
+    case TRAPLINE_IGNORE_SYNC_BEGIN:
+    case TRAPLINE_IGNORE_SYNC_END:
+      count(state.ignored_synchronisation, queued.kind == TRAPLINE_IGNORE_SYNC_BEGIN);
+      break;
+    case TRAPLINE_BENIGN_RACE:
+    case TRAPLINE_UNTRACK: {
+      std::uint64_t& end = benign_[queued.address];
+      end = std::max(end, queued.address + queued.size);
+      break;
+    }
+    case TRAPLINE_TRACK:
+      benign_.erase(queued.address);
+      break;
+    case TRAPLINE_THREAD_NAME: {
+      char name[16] = {};
+      if (memory_(queued.address, name, sizeof name - 1) && name[0] != 0) state.name = name;
+      break;
+    }
+    default:
+      break;  // a runtime newer than this monitor
+  }
+}
+
+// --- threads and memory
+
+void ExecutionEvents::OnStart(pid_t tid) {
+  threads_.clear();
+  ThreadOf(0).tid = tid;
+}
+
+void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
+                                    const RegisterFile& parent_registers, std::uint64_t stack_start,
+                                    std::uint64_t stack_end, std::uint64_t thread_pointer) {
+  ThreadState& state = ThreadOf(child);
+  state.parent = parent;
+  ThreadOf(parent).thread_pointer = parent_registers.fs_base;
+  state.creation_stack = Unwind(parent_registers);
+  state.stack_start = stack_start;
+  state.stack_end = stack_end;
+  state.thread_pointer = thread_pointer;
+  // What lies there from before is not the new thread's.
+  ClearHistory(parent, stack_start, stack_end);
+  Event event{};
+  event.kind = EventKind::kFork;
+  event.stack = ContextOf(state.creation_stack, ThreadOf(parent).locks);
+  event.thread = parent;
+  event.other = child;
+  Feed(event);
+}
+
+void ExecutionEvents::OnThreadRuns(ThreadId thread, pid_t tid) { ThreadOf(thread).tid = tid; }
+
+void ExecutionEvents::OnThreadEnd(ThreadId thread) {
+  ThreadState& state = ThreadOf(thread);
+  ClearHistory(thread, state.stack_start, state.stack_end);
+  Event event{};
+  event.kind = EventKind::kThreadEnd;
+  event.thread = thread;
+  Feed(event);
+  state.stack_start = state.stack_end = state.thread_pointer = 0;
+}
+
+void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  ClearHistory(thread, start, end);
+  unwinder_.OnUnmap(start, end);
+  symbolizer_.OnUnmap(start, end);
+}
+
+void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                              std::uint64_t length) {
+  Event event{};
+  event.kind = EventKind::kCopyHistory;
+  event.thread = thread;
+  event.address = to;
+  event.aux = from;
+  event.size = length;
+  Feed(event);
+  ClearHistory(thread, from, from + length);
+}
+
+void ExecutionEvents::OnQuiet(ThreadId thread) { ClearHistory(thread, 0, std::uint64_t{1} << 47); }
+
+void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
+  // The parent reports what was found so far. The child's threads go on with new numbers, ordered
+  // after everything.
+  ThreadState survivor = ThreadOf(thread);
+  survivor.tid = tid;
+  survivor.locks.clear();
+  survivor.locks_hash = 0;
+  threads_.clear();
+  threads_[thread] = std::move(survivor);
+  ended_ = false;
+  for (const auto& sink : sinks_) sink->OnForkedChild();
+}
+
+ExecutionObserver::Handover ExecutionEvents::OnExecute() {
+  Handover handover;
+  nlohmann::json options = nlohmann::json::object();
+  for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
+  handover.options = options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return handover;
+}
+
+int ExecutionEvents::OnExit(int status) {
+  if (ended_) return status;
+  ended_ = true;
+  for (const auto& sink : sinks_) status = sink->OnExit(status);
+  return status;
+}
+
+bool ExecutionEvents::IsAtomic(std::uint64_t ip, std::uint64_t address) {
+  return IsAtomicCode(ip) || IsAtomicVariable(address);
+}
+
+bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) { return symbolizer_.IsAtomicByDebugInfo(ip); }
+
+bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {
+  return symbolizer_.IsAtomicVariable(address);
+}
+
+}  // namespace trapline

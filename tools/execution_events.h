@@ -1,0 +1,177 @@
+// The execution as the stream of events that detectors and trap logs work on, made of what the
+// monitor sees; and beside it what reports say of an access beyond its event.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "detector/event.h"
+#include "hypervisor/observer.h"
+#include "symbols/modules.h"
+#include "symbols/symbolizer.h"
+#include "symbols/unwinder.h"
+#include "tools/intern_table.h"
+
+namespace trapline {
+
+// Who works on the events. Calls never overlap, and come from any host thread.
+class EventSink {
+ public:
+  EventSink() = default;
+  EventSink(const EventSink&) = delete;
+  EventSink& operator=(const EventSink&) = delete;
+  virtual ~EventSink() = default;
+
+  // The next event in the total order. Event::stack is the number of an AccessContext.
+  virtual void OnEvent(const Event& event) = 0;
+  // In the child after fork: what was seen so far is its parent's. One thread is left.
+  virtual void OnForkedChild() = 0;
+  // Adds what the sink in a program that execve starts must know, under a name of its own, and the
+  // descriptors that it needs. The execve may fail, and it may be that of a vfork child.
+  virtual void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) = 0;
+  // The process ends with `status`; returns the status to end with. The last call.
+  virtual int OnExit(int status) = 0;
+};
+
+struct HeldLock {
+  std::uint64_t address = 0;
+  std::uint64_t kind = 0;  // trapline_lock_kind
+  bool shared = false;
+  std::uint64_t ip = 0;
+  friend bool operator==(const HeldLock&, const HeldLock&) = default;
+};
+
+struct ThreadState {
+  pid_t tid = 0;
+  ThreadId parent = 0;
+  std::string name;
+  std::vector<std::uint64_t> creation_stack;
+  std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;
+  std::vector<HeldLock> locks;
+  std::uint64_t locks_hash = 0;  // of `locks`
+  unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
+};
+
+// The circumstances of an access.
+struct AccessContext {
+  std::uint32_t stack = 0;  // number of a call stack; 0: none
+  std::vector<HeldLock> locks;
+  std::uint32_t generation = 0;  // Modules::generation()
+  friend bool operator==(const AccessContext&, const AccessContext&) = default;
+};
+
+// A block of the heap, live or lately freed.
+struct HeapBlock {
+  std::uint64_t size = 0;
+  std::uint64_t ip = 0;
+  ThreadId thread = 0;
+  bool freed = false;
+  std::uint64_t free_ip = 0;
+  ThreadId freed_by = 0;
+};
+
+class ExecutionEvents : public ExecutionObserver {
+ public:
+  // `is_untracked`: whether a module's code does not count.
+  explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked);
+
+  // Each sink gets every event, in the order in which they were added.
+  void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
+
+  // --- for sinks, during their calls
+  const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
+  const AccessContext& context(std::uint32_t number) const { return contexts_[number]; }
+  // Innermost first: the instruction, then return addresses.
+  const std::vector<std::uint64_t>& stack(std::uint32_t number) const { return stacks_[number]; }
+  const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
+  Modules& modules() { return modules_; }
+  Symbolizer& symbolizer() { return symbolizer_; }
+
+  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
+    is_runtime_code_ = std::move(is_runtime);
+  }
+  void OnStart(pid_t tid) override;
+  void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
+  void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                      std::uint64_t ip, std::uint32_t frame) override;
+  void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
+  std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
+  std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
+  void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
+  void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) override;
+  void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
+                     std::uint64_t stack_start, std::uint64_t stack_end,
+                     std::uint64_t thread_pointer) override;
+  void OnThreadRuns(ThreadId thread, pid_t tid) override;
+  void OnThreadEnd(ThreadId thread) override;
+  void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
+  void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
+               std::uint64_t length) override;
+  void OnQuiet(ThreadId thread) override;
+  void OnFork(ThreadId thread, pid_t tid) override;
+  Handover OnExecute() override;
+  int OnExit(int status) override;
+  bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
+  bool IsAtomicCode(std::uint64_t ip) override;
+  bool IsAtomicVariable(std::uint64_t address) override;
+
+ private:
+  struct StackHash {
+    std::size_t operator()(const std::vector<std::uint64_t>& stack) const;
+  };
+  struct ContextHash {
+    std::size_t operator()(const AccessContext& context) const;
+  };
+
+  // A call, by its caller's number and where it returns to.
+  struct Frame {
+    std::uint32_t caller = 0;
+    std::uint64_t return_address = 0;
+    friend bool operator==(const Frame&, const Frame&) = default;
+  };
+  struct FrameHash {
+    std::size_t operator()(const Frame& frame) const;
+  };
+  // A context by what it was made of, so that it need not be made again to be found.
+  struct CachedContext {
+    std::uint32_t frame = 0, generation = 0, number = 0;
+    std::uint64_t ip = 0, locks_hash = 0;
+  };
+
+  ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
+  void Feed(const Event& event);
+  void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
+  std::uint32_t ContextOf(std::vector<std::uint64_t> stack, const std::vector<HeldLock>& locks);
+  std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
+  std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
+  void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
+  void OnFree(ThreadId thread, const agent::QueuedEvent& event);
+  bool IsBenign(std::uint64_t address, std::uint64_t size) const;
+  bool IsUntracked(std::uint64_t ip);
+
+  const std::function<bool(const std::string&)> is_untracked_;
+  std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
+  Modules modules_;
+  Unwinder unwinder_;
+  Symbolizer symbolizer_;
+  MemoryReader memory_ = OwnMemory();
+  std::vector<std::unique_ptr<EventSink>> sinks_;
+
+  std::map<ThreadId, ThreadState> threads_;
+  InternTable<std::vector<std::uint64_t>, StackHash> stacks_;
+  InternTable<AccessContext, ContextHash> contexts_;
+  InternTable<Frame, FrameHash> frames_;
+  std::vector<CachedContext> cached_contexts_;
+  std::map<std::uint64_t, HeapBlock> blocks_;
+  std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end
+  bool ended_ = false;
+};
+
+}  // namespace trapline
