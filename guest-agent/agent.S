@@ -200,7 +200,9 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     inc %rax
     mov %rax, TRAPLINE_QUEUE_HEAD
 
-    // The filter: not again in this epoch. (Sites of atomic operations do not look at it.)
+    // The filter: not again in this epoch. What atomic operations do says nothing of plain ones to come.
+    cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
+    jne 9f
     mov TRAPLINE_SITE_SIZE(%rdi), %eax
     lea -1(%rax), %edx
     mov $7, %ecx

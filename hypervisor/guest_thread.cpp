@@ -710,14 +710,6 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   } catch (const std::exception& error) {
     Abort(error.what());
   }
-  if (getenv("DBG")) {
-    const RegisterFile r = Registers();
-    fprintf(stderr, "DBG fault addr %lx (cr2 %lx) rip %lx program rip %lx err %lx verdict %d view %d fs %lx\n", fault_address, address, rip, r.rip, error_code, (int)verdict, (int)view_, fs_base());
-    for (int i = 0; i < 16; ++i) fprintf(stderr, " r%d=%lx", i, r.gpr[i]);
-    fprintf(stderr, "\n entry %lx\n", carrier_->view(View::kClosed).Lookup({address}));
-    unsigned char code[48];
-    if (code_cache() && code_cache()->Contains(rip)) { memcpy(code, (void*)(rip-16), 48); for (auto c : code) fprintf(stderr, "%02x", c); fprintf(stderr, "\n"); }
-  }
   if (step_) CancelStep();
   Detach();
   SignalDelivery delivery;
@@ -872,7 +864,6 @@ bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
     return address >= kMirrorOffset && view_ == View::kClosed && EnterCache();
   }
   if (mirror) {
-    if (getenv("DBG")) fprintf(stderr, "mirror fault %lx rip %lx err %lx entry %lx\n", address, rip, error_code, carrier_->view(View::kClosed).Lookup({address}));
     address -= kMirrorOffset;
     verdict = process_->address_space().ResolveMirror(*carrier_, {address},
                                                       (error_code & kWrite) != 0);

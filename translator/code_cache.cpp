@@ -913,7 +913,7 @@ class CodeCache::RegionBuilder {
     out_.LoadAbsolute(kRdx, Slot(offsetof(CacheThread, next_frame)));
     out_.Lea16(kRdx, kRdx, -static_cast<int>(sizeof(ShadowFrame)));
     out_.WithBase(0x8b, kRcx, kRdx, offsetof(ShadowFrame, inverse_slot), false);
-    out_.LeaSum(kRcx, kRcx, kRsp, 1);
+    out_.LeaSum(kRcx, kRsp, kRcx, 1);
     out_.Bytes({0xe3, 2, 0xeb, 0});  // jrcxz over the jump to the end
     const std::uint32_t skip = out_.offset();
     out_.StoreAbsolute(kRdx, Slot(offsetof(CacheThread, next_frame)));
