@@ -101,6 +101,8 @@ class ExecutionObserver {
   // The two questions this is made of. IsAtomicCode may be asked at any time by any thread.
   virtual bool IsAtomicCode(std::uint64_t ip) = 0;
   virtual bool IsAtomicVariable(std::uint64_t address) = 0;
+  // Whether there may be variables at the address that debug info tells of.
+  virtual bool IsInModule(std::uint64_t address) = 0;
 };
 
 }  // namespace trapline

@@ -35,6 +35,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     DrainLocked();
     ForgetWordsLocked(start, end);
+    cached_pages_ = {};
     observer_.OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
@@ -127,7 +128,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
-    words_.clear();
+    ForgetAllWordsLocked();
     thread_words_.clear();
     for (auto& [thread, state] : cache_states_) state.watched.clear();
     ++statistics_.quiet_moments;
@@ -169,7 +170,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   threads_.clear();
   starting_ = 0;
   unjoined_.clear();
-  words_.clear();
+  ForgetAllWordsLocked();
   thread_words_.clear();
   thread_pointers_.clear();
   cache_states_.clear();
@@ -257,7 +258,8 @@ void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
   ++statistics_.checks;
   ++statistics_.cached;
   const bool by_debug_info =
-      !site.locked && (site.atomic || observer_.IsAtomicVariable(access.address));
+      !site.locked && (site.atomic || (PageOf(access.address).in_module &&
+                                       observer_.IsAtomicVariable(access.address)));
   const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
   if (site.atomic || access.write) return;
@@ -380,57 +382,104 @@ bool Tracking::NeedsVectors(const Instruction& instruction) {
   });
 }
 
+void Tracking::ForgetAllWordsLocked() {
+  words_.clear();
+  atomic_words_.clear();
+  cached_pages_ = {};
+}
+
 void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
-  if (words_.empty()) return;
-  if (end - start > words_.size()) {
-    std::erase_if(words_,
-                  [&](const auto& word) { return word.first >= start && word.first < end; });
+  const auto forget = [&](std::uint64_t page, PageWords& words) {
+    const std::uint64_t last = std::min(end, page + kPageSize);
+    if (start <= page && last == page + kPageSize && words.atomic.none()) {
+      words.plainly_written.reset();
+      return;
+    }
+    for (std::uint64_t at = std::max(start, page); at < last; ++at) {
+      words.plainly_written.reset(at - page);
+      if (!words.atomic.test(at - page)) continue;
+      words.atomic.reset(at - page);
+      atomic_words_.erase(at);
+    }
+  };
+  if (end - start > words_.size() * kPageSize) {
+    for (auto& [page, words] : words_) {
+      if (page < end && page + kPageSize > start) forget(page, *words);
+    }
     return;
   }
-  for (std::uint64_t word = start; word < end; ++word) words_.erase(word);
+  for (std::uint64_t page = AlignDown(start, kPageSize); page < end; page += kPageSize) {
+    if (const auto known = words_.find(page); known != words_.end()) forget(page, *known->second);
+  }
+}
+
+Tracking::CachedPage& Tracking::PageOf(std::uint64_t address) {
+  const std::uint64_t page = AlignDown(address, kPageSize);
+  CachedPage& cached = cached_pages_[page / kPageSize % kCachedPages];
+  if (cached.page != page) {
+    const auto known = words_.find(page);
+    cached = {page, known != words_.end() ? known->second.get() : nullptr,
+              observer_.IsInModule(page)};
+  }
+  return cached;
+}
+
+Tracking::PageWords& Tracking::WordsOf(CachedPage& page) {
+  if (page.words == nullptr) {
+    auto& words = words_[page.page];
+    words = std::make_unique<PageWords>();
+    page.words = words.get();
+  }
+  return *page.words;
 }
 
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
+  constexpr EventKind kRmw = EventKind::kAtomicRmw;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
-  if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
+  if (access.size > kWord) return access.atomic ? kRmw : plain;
+  CachedPage& page = PageOf(word);
+  const std::size_t offset = word % kPageSize;
+  const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
   if (access.atomic || atomic_by_debug_info) {
-    WordUse& use = words_[word];
-    if (!use.atomic && !use.plainly_written) {
-      // Whoever read it so far waited for this: those were atomic loads.
-      observer_.OnFreshMemory(thread, access.address, access.address + access.size);
-      for (auto& [other, state] : cache_states_) {
-        if (other != thread &&
-            (state.read_more ||
-             std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
-          Watch(state, {word, access.size});
+    if (!known_atomic) {
+      PageWords& words = WordsOf(page);
+      if (!words.plainly_written.test(offset)) {
+        // Whoever read it so far waited for this: those were atomic loads.
+        observer_.OnFreshMemory(thread, access.address, access.address + access.size);
+        for (auto& [other, state] : cache_states_) {
+          if (other != thread &&
+              (state.read_more ||
+               std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
+            Watch(state, {word, access.size});
+          }
         }
       }
+      words.atomic.set(offset);
     }
-    use.atomic = true;
-    if (exchanges && std::find(use.lockers.begin(), use.lockers.end(), thread) == use.lockers.end())
-      use.lockers.push_back(thread);
-    return access.atomic  ? EventKind::kAtomicRmw
-           : access.write ? EventKind::kAtomicWrite
-                          : EventKind::kAtomicRead;
+    if (exchanges) {
+      auto& lockers = atomic_words_[word].lockers;
+      if (std::find(lockers.begin(), lockers.end(), thread) == lockers.end())
+        lockers.push_back(thread);
+    }
+    return access.atomic ? kRmw : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
   if (!access.write) {
-    if (thread_words_.contains(word)) {
+    if (!thread_words_.empty() && thread_words_.contains(word)) {
       observer_.OnEdge(thread, EventKind::kHappensAfter, access.address);
       return EventKind::kAtomicRead;
     }
-    const auto known = words_.find(word);
-    return known != words_.end() && known->second.atomic && !known->second.broken
-               ? EventKind::kAtomicRead
-               : plain;
+    if (!known_atomic) return plain;
+    const auto use = atomic_words_.find(word);
+    return use == atomic_words_.end() || !use->second.broken ? EventKind::kAtomicRead : plain;
   }
-  WordUse& use = words_[word];
-  if (!use.atomic) {
-    use.plainly_written = true;
+  if (!known_atomic) {
+    WordsOf(page).plainly_written.set(offset);
     return plain;
   }
+  AtomicWord& use = atomic_words_[word];
   // Who took a lock by an exchange gives it back by a plain store.
   if (!use.broken &&
       std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end()) {

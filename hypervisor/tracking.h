@@ -5,7 +5,9 @@
 // all pages in view (GuestThread does the stepping).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -130,12 +132,21 @@ class Tracking {
     Instruction instruction;
   };
 
-  // How a word has been used since tracking began. The compiler makes atomic loads and stores plain
-  // instructions: which ones they are, the word's other uses tell.
-  struct WordUse {
-    bool plainly_written = false;   // before any atomic instruction
-    bool atomic = false;            // by an atomic instruction, or one that debug info calls so
-    bool broken = false;            // atomic, and then plainly written by somebody else
+  // How words have been used since tracking began. The compiler makes atomic loads and stores plain
+  // instructions: which ones they are, the word's other uses tell. A bit for each word, by the
+  // address of its first byte.
+  struct PageWords {
+    std::bitset<kPageSize> plainly_written;  // before any atomic instruction
+    std::bitset<kPageSize> atomic;  // by an atomic instruction, or one that debug info calls so
+  };
+  // A page asked for lately; page 0: none.
+  struct CachedPage {
+    std::uint64_t page = 0;
+    PageWords* words = nullptr;
+    bool in_module = false;
+  };
+  struct AtomicWord {
+    bool broken = false;            // plainly written by somebody else
     std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
@@ -162,6 +173,9 @@ class Tracking {
     if (code_cache_) GuestCodeCache::EndEpoch(GuestCodeCache::ThreadOf(carrier));
   }
   void HandleAccessLocked(ThreadId thread, CacheState& state, const agent::QueuedEvent& event);
+  CachedPage& PageOf(std::uint64_t address);
+  PageWords& WordsOf(CachedPage& page);
+  void ForgetAllWordsLocked();
   static void Watch(CacheState& state, const CacheState::Word& word);
   void TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
@@ -199,7 +213,10 @@ class Tracking {
   };
   std::vector<Queue> queues_;  // of DrainLocked
   std::unordered_map<ThreadId, CacheState> cache_states_;
-  std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
+  std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
+  std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
+  static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
+  std::array<CachedPage, kCachedPages> cached_pages_;
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;

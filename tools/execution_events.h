@@ -121,6 +121,7 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
   bool IsAtomicCode(std::uint64_t ip) override;
   bool IsAtomicVariable(std::uint64_t address) override;
+  bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
   struct StackHash {
