@@ -449,12 +449,12 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
       if (!words.plainly_written.test(offset)) {
         // Whoever read it so far waited for this: those were atomic loads.
         observer_.OnFreshMemory(thread, access.address, access.address + access.size);
-        for (auto& [other, state] : cache_states_) {
-          if (other != thread &&
-              (state.read_more ||
-               std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
-            Watch(state, {word, access.size});
-          }
+      }
+      for (auto& [other, state] : cache_states_) {
+        if (other != thread &&
+            (state.read_more ||
+             std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
+          Watch(state, {word, access.size});
         }
       }
       words.atomic.set(offset);
