@@ -147,10 +147,10 @@ class Suite:
         last = int(re.search(r"^sequence +up to (\d+)$", self.offline(cwd, "log", "info", log), re.M)[1])
         if last < 2:
             return
-        threads = json.loads(first[1])["threads"]
-        cuts = [["--sequence", 0, last // 2], ["--sequence", last // 2 + 1, last, "--threads", 0]]
-        if threads > 1:
-            cuts.append([*cuts[1][:-1], *range(1, threads)])
+        threads = sorted({int(number) for number in re.findall(r"^\d+ T(\d+) ", self.offline(cwd, "log", "dump", log), re.M)})
+        cuts = [["--sequence", 0, last // 2], ["--sequence", last // 2 + 1, last, "--threads", threads[0]]]
+        if len(threads) > 1:
+            cuts.append([*cuts[1][:-1], *threads[1:]])
         pieces = []
         for number, cut in enumerate(cuts):
             pieces.append(cwd / f"piece-{number}")
