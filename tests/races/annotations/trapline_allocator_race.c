@@ -5,7 +5,7 @@
 #include "race.h"
 #include "trapline/trapline.h"
 
-static int block[16];
+int block[16];
 volatile int taken;
 
 static int* Allocate(int mine) {
