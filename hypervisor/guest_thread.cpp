@@ -703,7 +703,8 @@ bool GuestThread::LetRuntimeThrough(const Instruction& instruction, const Regist
   return true;
 }
 
-// The thread goes over to code whose accesses count, or is at the first access of code whose do not.
+// The thread goes over to code whose accesses count, or is at the first access of code whose do
+// not.
 void GuestThread::NoteViewChange(bool to_tracked) {
   Tracking& tracking = *process_->tracking();
   const StaticRuntime* const runtime = tracking.static_runtime();

@@ -516,6 +516,7 @@ class WatchedFunctions {
 // Whether an instruction may lie on both sides of `boundary`.
 bool IsStraddled(const Program& program, const std::vector<Function>& functions,
                  std::uint64_t boundary) {
+  if (program.CodeAt(boundary) == nullptr) return false;
   const auto after = std::upper_bound(
       functions.begin(), functions.end(), boundary,
       [](std::uint64_t value, const Function& function) { return value < function.address; });
@@ -686,21 +687,22 @@ std::unique_ptr<const StaticRuntime> StaticRuntime::Read(int fd, std::uint64_t b
     if (!found->IsAccess()) watched.Add(address);
   }
   constexpr std::uint64_t kPage = 4096;
-  for (const Code& code : program.code) {
-    for (std::uint64_t page = (code.begin + kPage - 1) / kPage * kPage; page + kPage <= code.end;
-         page += kPage) {
-      if (watched.Overlap(page, page + kPage)) continue;
-      const std::uint64_t begin = page + bias, end = begin + kPage;
-      const auto touches = [&](const Range& range) {
-        return range.begin < end && range.end > begin && range.owner == CodeOwner::kProgram;
-      };
-      if (std::any_of(ranges.begin(), ranges.end(), touches)) continue;
-      std::vector<Range>& pages = runtime->unwatched_pages_;
-      if (!pages.empty() && pages.back().end == begin) {
-        pages.back().end = end;
-      } else {
-        pages.push_back({begin, end, CodeOwner::kLibrary});
-      }
+  // What lies between the sections is not run.
+  for (std::uint64_t page = program.code.front().begin / kPage * kPage;
+       page < program.code.back().end; page += kPage) {
+    if (watched.Overlap(page, page + kPage)) continue;
+    const std::uint64_t begin = page + bias, end = begin + kPage;
+    bool is_runtime = false, is_program = false;
+    for (const Range& range : ranges) {
+      if (range.begin >= end || range.end <= begin) continue;
+      (range.owner == CodeOwner::kProgram ? is_program : is_runtime) = true;
+    }
+    if (is_program || !is_runtime) continue;
+    std::vector<Range>& pages = runtime->unwatched_pages_;
+    if (!pages.empty() && pages.back().end == begin) {
+      pages.back().end = end;
+    } else {
+      pages.push_back({begin, end, CodeOwner::kLibrary});
     }
   }
   // An instruction that reaches into a watched page would find no view to run in.

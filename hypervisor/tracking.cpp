@@ -17,6 +17,16 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
+// The instructions by which locks are taken, as opposed to those that count.
+bool IsExchange(const Instruction& instruction) {
+  if (instruction.encoding != Encoding::kLegacy) return false;
+  const std::uint8_t opcode = instruction.opcode;
+  if (instruction.map == kMapOneByte) return opcode == 0x86 || opcode == 0x87;  // xchg
+  return instruction.map == kMap0F &&
+         (opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc7 ||  // cmpxchg
+          opcode == 0xab || opcode == 0xba);                     // bts
+}
+
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
@@ -261,7 +271,7 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
 
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
-                                   bool atomic_by_debug_info) {
+                                   bool atomic_by_debug_info, bool exchanges) {
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
   if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
@@ -272,7 +282,9 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
       observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
     }
     use.atomic = true;
-    if (access.atomic) use.last_update = NumberOf(carrier);
+    const ThreadId thread = NumberOf(carrier);
+    if (exchanges && std::find(use.lockers.begin(), use.lockers.end(), thread) == use.lockers.end())
+      use.lockers.push_back(thread);
     return access.atomic  ? EventKind::kAtomicRmw
            : access.write ? EventKind::kAtomicWrite
                           : EventKind::kAtomicRead;
@@ -292,8 +304,11 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
     use.plainly_written = true;
     return plain;
   }
-  // The thread that took a lock by an atomic instruction gives it back by a plain store.
-  if (!use.broken && use.last_update == NumberOf(carrier)) return EventKind::kAtomicWrite;
+  // Who took a lock by an exchange gives it back by a plain store.
+  if (!use.broken &&
+      std::find(use.lockers.begin(), use.lockers.end(), NumberOf(carrier)) != use.lockers.end()) {
+    return EventKind::kAtomicWrite;
+  }
   use.broken = true;
   return plain;
 }
@@ -333,6 +348,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   }
   const bool by_debug_info =
       !atomic && observer_.IsAtomic(registers.rip, parts.front().access.address);
+  const bool exchanges = IsExchange(instruction);
   // Words that are only ever written atomically are read atomically; whether that is so here is
   // known once the lock is held.
   atomic_mutex_.lock();
@@ -342,7 +358,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     DrainLocked();
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const EventKind kind = ClassifyLocked(carrier, part.access, by_debug_info);
+      const EventKind kind =
+          ClassifyLocked(carrier, part.access, by_debug_info, part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
       EmitLocked(carrier, part.access, registers, kind);
     }
@@ -409,6 +426,21 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
     observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead, range.start,
                        range.end - range.start, registers, true, 0);
   }
+}
+
+void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
+                               const RegisterFile& registers) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                     DescriptorAddress(descriptor), 1, registers, true, 0);
+}
+
+void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  const std::uint64_t address = DescriptorAddress(descriptor);
+  observer_.OnFreshMemory(NumberOf(carrier), address, address + 1);
 }
 
 int Tracking::OnExit(int status) {

@@ -94,6 +94,10 @@ class Tracking {
   // A system call reads or writes the caller's memory.
   void CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address, std::uint64_t size,
                        const RegisterFile& registers);
+  // A file descriptor is used, or (`write`) closed: closing it races with using it. Told as
+  // accesses to an address that no memory has (DescriptorAddress).
+  void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
+  void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
 
   // Hands all queued events to the observer.
@@ -115,13 +119,14 @@ class Tracking {
   // How a word has been used since tracking began. The compiler makes atomic loads and stores plain
   // instructions: which ones they are, the word's other uses tell.
   struct WordUse {
-    bool plainly_written = false;  // before any atomic instruction
-    bool atomic = false;           // by an atomic instruction, or one that debug info calls so
-    bool broken = false;           // atomic, and then plainly written by somebody else
-    ThreadId last_update = 0;      // the last atomic instruction's thread
+    bool plainly_written = false;   // before any atomic instruction
+    bool atomic = false;            // by an atomic instruction, or one that debug info calls so
+    bool broken = false;            // atomic, and then plainly written by somebody else
+    std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
-  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info);
+  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
+                           bool exchanges);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);

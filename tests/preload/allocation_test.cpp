@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "guest-agent/preload/declarations.h"
 #include "tests/preload/recorder.h"
 
 namespace trapline::preload {
@@ -153,9 +154,9 @@ TEST(New, EveryVariantIsReportedOnce) {
       13, [] { return operator new[](13, std::nothrow); },
       [](void* block) { operator delete[](block, std::nothrow); });
   check(
-      14, [] { return operator new(14); }, [](void* block) { operator delete(block, 14); });
+      14, [] { return operator new(14); }, [](void* block) { _ZdlPvm(block, 14); });
   check(
-      15, [] { return operator new[](15); }, [](void* block) { operator delete[](block, 15); });
+      15, [] { return operator new[](15); }, [](void* block) { _ZdaPvm(block, 15); });
 }
 
 TEST(New, AlignedVariantsAreReportedOnce) {
@@ -183,9 +184,9 @@ TEST(New, AlignedVariantsAreReportedOnce) {
   check([] { return operator new[](10, kAlignment, std::nothrow); },
         [](void* block) { operator delete[](block, kAlignment, std::nothrow); });
   check([] { return operator new(10, kAlignment); },
-        [](void* block) { operator delete(block, 10, kAlignment); });
+        [](void* block) { _ZdlPvmSt11align_val_t(block, 10, 128); });
   check([] { return operator new[](10, kAlignment); },
-        [](void* block) { operator delete[](block, 10, kAlignment); });
+        [](void* block) { _ZdaPvmSt11align_val_t(block, 10, 128); });
 }
 
 TEST(New, FailureThrowsThroughTheLibrary) {
