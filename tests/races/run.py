@@ -67,11 +67,10 @@ def build(case):
             and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
         return ""
     case.binary.parent.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            timeout=120, check=False)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
     if result.returncode == 0 and case.variant == "stripped":
         result = subprocess.run(["strip", "-o", str(case.binary), str(linked)], stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+                                stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     if result.returncode != 0:
         return result.stdout or f"status {result.returncode}"
     stamp.write_text(shlex.join(command))
@@ -84,7 +83,7 @@ def lacking(program):
     for need in program.needs:
         if need == "openmp":
             probe = subprocess.run(["gcc", "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
-                                   stderr=subprocess.DEVNULL, timeout=60, check=False)
+                                   stderr=subprocess.DEVNULL, timeout=300, check=False)
             if probe.returncode != 0:
                 return "no OpenMP run-time library"
         elif need not in flags:
