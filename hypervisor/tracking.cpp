@@ -73,7 +73,7 @@ void Tracking::Register(Carrier& carrier) {
   page.events = 1;
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 void Tracking::OnStart(Carrier& carrier, pid_t tid) {
@@ -89,6 +89,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   const std::lock_guard lock(mutex_);
   DrainLocked();
   const bool starts = !active_.exchange(true);
+  ++starting_;
   alone_ = false;
   parent.thread_page().tracking = 1;
   if (static_runtime_) {
@@ -102,6 +103,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
 
 void Tracking::OnThreadRuns(Carrier& carrier, pid_t tid) {
   const std::lock_guard lock(mutex_);
+  --starting_;
   Register(carrier);
   observer_.OnThreadRuns(NumberOf(carrier), tid);
 }
@@ -120,7 +122,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
   carrier.thread_page().events = carrier.thread_page().tracking = 0;
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 bool Tracking::TryQuiet(Carrier& carrier) {
@@ -128,7 +130,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
   {
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    if (threads_.size() != 1 || !unjoined_.empty() || !active()) return false;
+    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active()) return false;
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
@@ -143,8 +145,9 @@ bool Tracking::TryQuiet(Carrier& carrier) {
 
 void Tracking::OnCloneFailed(ThreadId child) {
   const std::lock_guard lock(mutex_);
+  --starting_;
   observer_.OnThreadEnd(child);
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 void Tracking::LockForFork() {
@@ -163,6 +166,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   space_.ForgetStates();
   const std::lock_guard lock(mutex_);
   threads_.clear();
+  starting_ = 0;
   unjoined_.clear();
   words_.clear();
   thread_words_.clear();

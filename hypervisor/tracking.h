@@ -131,6 +131,7 @@ class Tracking {
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
   void Register(Carrier& carrier);
+  void UpdateAloneLocked() { alone_ = active() && threads_.size() == 1 && starting_ == 0; }
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
   static ThreadId NumberOf(Carrier& carrier) {
@@ -150,6 +151,7 @@ class Tracking {
 
   std::mutex mutex_;  // the observer, and what follows
   std::vector<Carrier*> threads_;
+  unsigned starting_ = 0;             // threads between OnClone and OnThreadRuns
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes

@@ -189,7 +189,9 @@ void RaceDetection::OnAccess(ThreadId thread, EventKind kind, std::uint64_t addr
                              std::uint64_t ip) {
   Thread& state = ThreadOf(thread);
   if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
-  if ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 || IsBenign(address, size))
+  // What is not to be reported may still order threads.
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
     return;
   Context context{Unwind(registers), state.locks, modules_.generation()};
   std::uint64_t place = registers.rip;
