@@ -135,6 +135,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     alone_ = false;
     carrier.thread_page().tracking = 0;
     words_.clear();
+    freed_.clear();
     thread_words_.clear();
     ++statistics_.quiet_moments;
     observer_.OnQuiet(NumberOf(carrier));
@@ -169,6 +170,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   starting_ = 0;
   unjoined_.clear();
   words_.clear();
+  freed_.clear();
   thread_words_.clear();
   thread_pointers_.clear();
   active_ = false;
@@ -205,6 +207,8 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
     ForgetWordsLocked(event.address, event.address + event.size);
   }
+  if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
+    freed_[event.address] = event.address + event.size;
   observer_.OnRuntimeEvent(thread, event);
 }
 
@@ -264,6 +268,9 @@ bool Tracking::NeedsVectors(const Instruction& instruction) {
 }
 
 void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
+  auto freed = freed_.lower_bound(start);
+  if (freed != freed_.begin() && std::prev(freed)->second > start) --freed;
+  while (freed != freed_.end() && freed->first < end) freed = freed_.erase(freed);
   if (words_.empty()) return;
   if (end - start > words_.size()) {
     std::erase_if(words_,
@@ -271,6 +278,12 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
     return;
   }
   for (std::uint64_t word = start; word < end; ++word) words_.erase(word);
+}
+
+// Whether the word lies in a block that was given back and not given out again.
+bool Tracking::IsFreedLocked(std::uint64_t word) const {
+  const auto after = freed_.upper_bound(word);
+  return after != freed_.begin() && word < std::prev(after)->second;
 }
 
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
@@ -281,7 +294,7 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
   if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
   if (access.atomic || atomic_by_debug_info) {
     WordUse& use = words_[word];
-    if (!use.atomic && !use.plainly_written) {
+    if (!use.atomic && !use.plainly_written && !IsFreedLocked(word)) {
       // Whoever read it so far waited for this: those were atomic loads.
       observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
     }

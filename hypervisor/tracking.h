@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -127,6 +128,7 @@ class Tracking {
 
   EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
+  bool IsFreedLocked(std::uint64_t word) const;
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
@@ -155,6 +157,7 @@ class Tracking {
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
+  std::map<std::uint64_t, std::uint64_t> freed_;      // blocks whose free counts as a write: ends
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;
