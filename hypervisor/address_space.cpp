@@ -13,6 +13,8 @@
 #include <climits>
 #include <new>
 
+#include "hypervisor/client_requests.h"
+
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -130,6 +132,12 @@ std::vector<Range> AddressSpace::OwnParts(std::uint64_t start, std::uint64_t end
   return parts;
 }
 
+// Whether to look for requests in a file mapped like this.
+bool AddressSpace::HasClientRequests(const Region& region) const {
+  return states_ && (region.protection & PROT_EXEC) != 0 && !region.shared && !region.borrowed &&
+         !region.untracked_code;
+}
+
 bool AddressSpace::Borrowed(std::uint64_t start, std::uint64_t end) const {
   auto it = regions_.upper_bound(start);
   if (it != regions_.begin()) --it;
@@ -210,6 +218,7 @@ void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& r
   Region adopted = region;
   adopted.end = end;
   Insert(start, adopted);
+  if (HasClientRequests(adopted)) ArmClientRequests(start, end, HostProtection(region.protection));
 }
 
 // --- page tables
@@ -693,6 +702,8 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     region.growth_limit = kPageSize * 16;
   }
   Insert(start, region);
+  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && HasClientRequests(region))
+    ArmClientRequests(start, end, HostProtection(protection));
   return result;
 }
 

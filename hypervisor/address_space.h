@@ -179,6 +179,7 @@ class AddressSpace {
 
   bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
   std::vector<Range> OwnParts(std::uint64_t start, std::uint64_t end) const;
+  bool HasClientRequests(const Region& region) const;
   bool Borrowed(std::uint64_t start, std::uint64_t end) const;
   bool Covered(std::uint64_t start, std::uint64_t end) const;
   std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;

@@ -485,6 +485,7 @@ void GuestThread::HandleException(unsigned vector) {
     return;
   }
   ++counters().exceptions;
+  if (vector == kVectorBreakpoint && !step_ && HandleClientRequest()) return;
   if (step_) {
     if (vector == kVectorDebug) {
       FinishStep();
@@ -862,6 +863,19 @@ void GuestThread::HandleRuntimeAccess() {
   registers.rip = return_address;
   registers.gpr[kRsp] += sizeof return_address;
   tracking->CheckRuntime(*carrier_, gpr[kRdi], gpr[kRsi], gpr[kRdx], gpr[kRcx], registers);
+}
+
+// A breakpoint: false if it is the program's own.
+bool GuestThread::HandleClientRequest() {
+  Tracking* const tracking = process_->tracking();
+  const std::uint64_t rip = carrier_->InterruptFrameOf(false).rip;
+  if (tracking == nullptr || !IsClientRequest(rip)) return false;
+  if (is_vfork_child) return true;
+  client_requests_.Handle(Registers().gpr[kRax],
+                          [&](std::uint64_t kind, std::uint64_t address, std::uint64_t size) {
+                            tracking->OnRuntimeEvent(*carrier_, kind, address, size, rip);
+                          });
+  return true;
 }
 
 // --- signals

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "hypervisor/client_requests.h"
 #include "hypervisor/machine.h"
 #include "hypervisor/runtime_calls.h"
 #include "hypervisor/signals.h"
@@ -129,6 +130,7 @@ class GuestThread {
   void FinishStep();
   void CancelStep();
   void HandleRuntimeAccess();
+  bool HandleClientRequest();
   void SetTrapFlag(bool on);
   void DeliverPendingSignals();
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
@@ -148,6 +150,7 @@ class GuestThread {
   kvm_regs context_{};
   View view_ = View::kWhole;
   std::optional<Step> step_;
+  ClientRequests client_requests_;
   RuntimeCalls runtime_calls_;  // of a statically linked program
   bool detached_ = false;
   bool exit_requested_ = false;
