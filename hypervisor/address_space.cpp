@@ -345,12 +345,18 @@ FaultVerdict AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address,
     const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
     return entry == 0 || (entry & PageEntry::kAccessed) != 0;
   };
-  const Touch touch = states_->OnTouch(carrier.thread_page().logical_thread, address, region->first,
-                                       region->second.end, used);
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const bool claims =
+      states_->Find(address, region->first, region->second.end).state == PageState::kUntouched;
+  const Touch touch = states_->OnTouch(thread, address, region->first, region->second.end, used);
   if (touch.revoke) {
     if (Carrier* const owner = CarrierOf(touch.revoke->owner)) Revoke(*owner, *touch.revoke);
   }
-  if (touch.run.state == PageState::kShared) return FaultVerdict::kShared;
+  if (touch.run.state == PageState::kShared) {
+    if (touch.revoke) rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+    return FaultVerdict::kShared;
+  }
+  if (claims && touch.run.state == PageState::kPrivate) rules_.on_claimed(thread, touch.run);
   MapRun(carrier, touch.run);
   return FaultVerdict::kMapped;
 }
@@ -425,8 +431,11 @@ std::vector<Range> AddressSpace::SharedParts(Carrier& carrier, std::uint64_t add
 void AddressSpace::Seal(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
-  for (const PageRun& run : states_->Seal(carrier.thread_page().logical_thread))
-    Revoke(carrier, run);
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const std::vector<PageRun> sealed = states_->Seal(thread);
+  if (sealed.empty()) return;
+  for (const PageRun& run : sealed) Revoke(carrier, run);
+  rules_.on_ownership_lost(thread, sealed);
 }
 
 void AddressSpace::ForgetStates() {

@@ -93,6 +93,11 @@ struct TrackingRules {
   std::function<bool(const std::string& path)> is_untracked_module;
   // [start, end) is about to be unmapped or becomes fresh memory; called with the mutex held.
   std::function<void(std::uint64_t start, std::uint64_t end)> on_fresh_memory;
+  // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
+  // mutex held; never under SharingPolicy::kExact.
+  std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
+  // Untouched pages become private to `owner`; likewise.
+  std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
 };

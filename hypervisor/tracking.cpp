@@ -45,7 +45,23 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     DrainLocked();
     ForgetWordsLocked(start, end);
+    SplitFormerLocked(start);
+    SplitFormerLocked(end);
+    former_.erase(former_.lower_bound(start), former_.lower_bound(end));
     observer_.OnFreshMemory(CurrentThread(), start, end);
+  };
+  rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
+    if (!active()) return;
+    const std::lock_guard lock(mutex_);
+    DrainLocked();
+    OnOwnershipLostLocked(static_cast<ThreadId>(owner), runs);
+  };
+  rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
+    if (!active()) return;
+    const std::lock_guard lock(mutex_);
+    if (former_.empty()) return;
+    DrainLocked();
+    AcquireFormerLocked(static_cast<ThreadId>(owner), run.start, run.end);
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
     if (!active()) return;
@@ -136,6 +152,8 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     carrier.thread_page().tracking = 0;
     words_.clear();
     freed_.clear();
+    former_.clear();
+    runtime_keys_.clear();
     thread_words_.clear();
     ++statistics_.quiet_moments;
     observer_.OnQuiet(NumberOf(carrier));
@@ -171,6 +189,8 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   unjoined_.clear();
   words_.clear();
   freed_.clear();
+  former_.clear();
+  runtime_keys_.clear();
   thread_words_.clear();
   thread_pointers_.clear();
   active_ = false;
@@ -209,6 +229,7 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
+  if (event.kind == TRAPLINE_HAPPENS_BEFORE && active()) runtime_keys_.insert(event.address);
   observer_.OnRuntimeEvent(thread, event);
 }
 
@@ -236,6 +257,13 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
   observer_.OnEdge(NumberOf(carrier), kind, key);
+}
+
+void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  if (runtime_keys_.contains(address))
+    observer_.OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
 }
 
 // --- accesses
@@ -280,6 +308,62 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
   for (std::uint64_t word = start; word < end; ++word) words_.erase(word);
 }
 
+// --- pages that were private
+
+void Tracking::SplitFormerLocked(std::uint64_t address) {
+  const auto after = former_.upper_bound(address);
+  if (after == former_.begin()) return;
+  const auto it = std::prev(after);
+  if (it->first == address || it->second.end <= address) return;
+  former_[address] = it->second;
+  it->second.end = address;
+}
+
+void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
+  // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
+  constexpr std::uint64_t kKeys = 0x7full << 56, kOwners = 64, kLosses = 16;
+  const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
+  observer_.OnEdge(owner, EventKind::kHappensBefore, key);
+  for (const PageRun& run : runs) {
+    SplitFormerLocked(run.start);
+    SplitFormerLocked(run.end);
+    // Gaps become entries, and then all get the key.
+    std::uint64_t at = run.start;
+    auto it = former_.lower_bound(run.start);
+    while (at < run.end) {
+      if (it == former_.end() || it->first != at) {
+        const std::uint64_t end = it == former_.end() ? run.end : std::min(run.end, it->first);
+        it = former_.emplace_hint(it, at, FormerPages{end, {}});
+      }
+      // An owner's later loss covers its earlier ones.
+      std::erase_if(it->second.losses, [&](const auto& loss) { return loss.first == owner; });
+      it->second.losses.emplace_back(owner, key);
+      at = it->second.end;
+      ++it;
+    }
+  }
+}
+
+// `thread` may have read, in [start, end), what former owners released there.
+void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  if (former_.empty()) return;
+  auto it = former_.upper_bound(start);
+  if (it != former_.begin() && std::prev(it)->second.end > start) --it;
+  for (; it != former_.end() && it->first < end; ++it) {
+    for (const auto& [owner, key] : it->second.losses) {
+      if (owner != thread) observer_.OnEdge(thread, EventKind::kHappensAfter, key);
+    }
+  }
+}
+
+bool Tracking::WasPrivateLocked(std::uint64_t address, ThreadId owner) const {
+  const auto after = former_.upper_bound(address);
+  if (after == former_.begin()) return false;
+  const FormerPages& pages = std::prev(after)->second;
+  return address < pages.end && std::any_of(pages.losses.begin(), pages.losses.end(),
+                                            [&](const auto& loss) { return loss.first == owner; });
+}
+
 // Whether the word lies in a block that was given back and not given out again.
 bool Tracking::IsFreedLocked(std::uint64_t word) const {
   const auto after = freed_.upper_bound(word);
@@ -322,8 +406,10 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
     return plain;
   }
   // Who took a lock by an exchange gives it back by a plain store.
+  const ThreadId thread = NumberOf(carrier);
   if (!use.broken &&
-      std::find(use.lockers.begin(), use.lockers.end(), NumberOf(carrier)) != use.lockers.end()) {
+      (std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end() ||
+       WasPrivateLocked(word, thread))) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;
@@ -378,6 +464,10 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
       const EventKind kind =
           ClassifyLocked(carrier, part.access, by_debug_info, part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
+      if (IsAtomic(kind) && kind != EventKind::kAtomicWrite) {
+        AcquireFormerLocked(NumberOf(carrier), part.access.address,
+                            part.access.address + part.access.size);
+      }
       EmitLocked(carrier, part.access, registers, kind);
     }
   }

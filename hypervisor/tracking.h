@@ -100,6 +100,10 @@ class Tracking {
   void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
   void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
+  // The thread is about to wake those that wait at `address`. By itself that orders nothing; but
+  // if the runtime has named the object, as it does with pthread_once's control, this may be how it
+  // is given back.
+  void OnWake(Carrier& carrier, std::uint64_t address);
 
   // Hands all queued events to the observer.
   void Drain();
@@ -126,6 +130,18 @@ class Tracking {
     std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
+  // What an owner did on its private pages was not seen, releases included. Whoever reads a word
+  // there atomically later may have read one: it is ordered after all the owner did until it lost
+  // the page. This can hide a race, never invent one.
+  struct FormerPages {
+    std::uint64_t end = 0;
+    std::vector<std::pair<ThreadId, std::uint64_t>> losses;  // owner, key of its clock
+  };
+
+  void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);
+  void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
+  void SplitFormerLocked(std::uint64_t address);
+  bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
   bool IsFreedLocked(std::uint64_t word) const;
@@ -158,6 +174,9 @@ class Tracking {
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes
   std::map<std::uint64_t, std::uint64_t> freed_;      // blocks whose free counts as a write: ends
+  std::map<std::uint64_t, FormerPages> former_;       // by start; SharingPolicy::kShared only
+  std::uint64_t losses_ = 0;                          // keys given out for them
+  std::unordered_set<std::uint64_t> runtime_keys_;    // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;
