@@ -1,5 +1,5 @@
-// A reader-writer lock of the program's own, told of by valgrind's client requests, excludes
-// writers. CLEAN
+// A reader-writer lock of the program's own, told of by valgrind's client requests.
+// CLEAN
 #include "race.h"
 #include "valgrind_requests.h"
 
