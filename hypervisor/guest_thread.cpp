@@ -905,8 +905,11 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
-  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child)
+  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child) {
     tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
+    if (delivery.info.si_code == SI_TIMER)
+      tracking->OnEdge(*carrier_, EventKind::kHappensAfter, kTimerKey);
+  }
   Machine& machine = process_->machine();
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {
