@@ -107,6 +107,7 @@ class RaceDetection : public ExecutionObserver {
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end);
   std::uint32_t Intern(Context context);
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
+  bool IsLinkedLibrary(const ReportAccess& access);
   void Report(const Race& race);
   ReportAccess Describe(const Access& access);
   ReportThread Describe(ThreadId thread);
