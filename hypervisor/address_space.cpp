@@ -292,6 +292,11 @@ void AddressSpace::SetTrackingRules(TrackingRules rules) {
   rules_ = std::move(rules);
 }
 
+void AddressSpace::ShareEveryPage() {
+  const std::lock_guard lock(mutex_);
+  if (states_) states_.emplace(SharingPolicy::kExact);
+}
+
 // Maps pages that are the thread's own, or nobody's, at their own address. Those of a private run
 // start with the accessed bit clear: it tells later whether the owner has used the page.
 void AddressSpace::MapRun(Carrier& carrier, const PageRun& run) {

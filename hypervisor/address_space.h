@@ -148,6 +148,8 @@ class AddressSpace {
   // --- tracking
   // Before the program is loaded.
   void SetTrackingRules(TrackingRules rules);
+  // From now on, whatever the policy was; before the program runs.
+  void ShareEveryPage();
   bool Tracks() const { return states_.has_value(); }
   bool IsUntrackedModule(const std::string& path) const {
     return states_ && rules_.is_untracked_module(path);

@@ -75,6 +75,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
 void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
   if (!runtime) return;
   static_runtime_ = std::move(runtime);
+  // What the runtime's functions mean is seen when they touch memory: they must not do so unseen.
+  space_.ShareEveryPage();
   for (const StaticRuntime::Range& pages : static_runtime_->unwatched_pages())
     space_.SetUntrackedCode(pages.begin, pages.end);
   observer_.SetRuntimeCode(
@@ -370,6 +372,17 @@ bool Tracking::IsFreedLocked(std::uint64_t word) const {
   return after != freed_.begin() && word < std::prev(after)->second;
 }
 
+Tracking::WordUse& Tracking::NoteAtomicLocked(Carrier& carrier, std::uint64_t word,
+                                              std::uint64_t size) {
+  WordUse& use = words_[word];
+  if (!use.atomic && !use.plainly_written && !IsFreedLocked(word)) {
+    // Whoever read it so far waited for this: those were atomic loads.
+    observer_.OnFreshMemory(NumberOf(carrier), word, word + size);
+  }
+  use.atomic = true;
+  return use;
+}
+
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
@@ -377,12 +390,7 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
   const std::uint64_t word = access.address;
   if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
   if (access.atomic || atomic_by_debug_info) {
-    WordUse& use = words_[word];
-    if (!use.atomic && !use.plainly_written && !IsFreedLocked(word)) {
-      // Whoever read it so far waited for this: those were atomic loads.
-      observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
-    }
-    use.atomic = true;
+    WordUse& use = NoteAtomicLocked(carrier, word, access.size);
     const ThreadId thread = NumberOf(carrier);
     if (exchanges && std::find(use.lockers.begin(), use.lockers.end(), thread) == use.lockers.end())
       use.lockers.push_back(thread);
@@ -516,8 +524,9 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   DrainLocked();
   for (const Range& range : parts) {
     ++statistics_.checks;
-    observer_.OnAccess(NumberOf(carrier), event, range.start, range.end - range.start, registers,
-                       true, ip);
+    const std::uint64_t length = range.end - range.start;
+    if (IsAtomic(event) && length <= kWord) NoteAtomicLocked(carrier, range.start, length);
+    observer_.OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
   }
 }
 

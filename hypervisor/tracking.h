@@ -144,6 +144,8 @@ class Tracking {
   bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
+  // An atomic access of `size` bytes at `word`.
+  WordUse& NoteAtomicLocked(Carrier& carrier, std::uint64_t word, std::uint64_t size);
   bool IsFreedLocked(std::uint64_t word) const;
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();

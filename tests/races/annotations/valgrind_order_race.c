@@ -1,5 +1,6 @@
 // Valgrind's client requests about different objects order nothing.
 // RACE write-write global:value+0 first second
+// MAY-MISS shared: each place runs once
 #include "race.h"
 #include "valgrind_requests.h"
 

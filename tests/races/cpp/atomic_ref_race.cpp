@@ -1,5 +1,6 @@
 // atomic_ref in one thread, the plain variable in the other.
 // RACE atomic-plain global:value+0 atomic plain
+// MAY-MISS shared: each place runs once
 #include <atomic>
 #include <thread>
 

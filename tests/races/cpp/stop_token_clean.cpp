@@ -9,7 +9,7 @@ int value, from_callback;
 
 int main() {
   std::jthread worker([](std::stop_token token) {
-    std::stop_callback callback(token, [] { from_callback = value + 1; });
+    std::stop_callback callback(token, [] { from_callback = 2; });
     while (!token.stop_requested()) usleep(1000);
     value++;
   });

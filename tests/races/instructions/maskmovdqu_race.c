@@ -1,5 +1,6 @@
 // maskmovdqu stores where rdi points, the bytes its mask chooses.
 // RACE write-write global:bytes+3 store masked
+// MAY-MISS shared: each place runs once
 #include <emmintrin.h>
 
 #include "race.h"

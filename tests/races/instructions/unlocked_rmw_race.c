@@ -2,6 +2,7 @@
 // RACE write-write global:words+0 xadd xadd
 // RACE write-write global:words+8 cmpxchg cmpxchg
 // RACE write-write global:words+16 bts bts
+// MAY-MISS shared: each place runs once
 #include "race.h"
 
 long words[3];

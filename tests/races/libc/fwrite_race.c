@@ -2,6 +2,7 @@
 // RACE read-write global:sent write store
 // RACE write-write global:received read store_received
 // RACE write-write global:line gets store_line
+// MAY-MISS shared: each place runs once
 #include <string.h>
 
 #include "race.h"

@@ -1,5 +1,6 @@
 // A wake-up taken for the condition: no loop, and the flag is set without the mutex.
 // RACE read-write global:ready+0 set look
+// MAY-MISS shared: each place runs once
 #include <time.h>
 
 #include "race.h"

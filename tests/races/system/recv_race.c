@@ -1,5 +1,6 @@
 // recv into a buffer that another thread writes.
 // RACE write-write global:buffer store recv
+// MAY-MISS shared: each place runs once
 #include <sys/socket.h>
 
 #include "race.h"
