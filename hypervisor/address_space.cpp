@@ -13,6 +13,8 @@
 #include <climits>
 #include <new>
 
+#include "hypervisor/client_requests.h"
+
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -144,6 +146,12 @@ std::vector<Range> AddressSpace::OwnParts(std::uint64_t start, std::uint64_t end
   return parts;
 }
 
+// Whether to look for requests in a file mapped like this.
+bool AddressSpace::HasClientRequests(const Region& region) const {
+  return states_ && (region.protection & PROT_EXEC) != 0 && !region.shared && !region.borrowed &&
+         !region.untracked_code;
+}
+
 bool AddressSpace::Borrowed(std::uint64_t start, std::uint64_t end) const {
   auto it = regions_.upper_bound(start);
   if (it != regions_.begin()) --it;
@@ -227,6 +235,7 @@ void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& r
   Region adopted = region;
   adopted.end = end;
   Insert(start, adopted);
+  if (HasClientRequests(adopted)) ArmClientRequests(start, end, HostProtection(region.protection));
 }
 
 // --- page tables
@@ -322,6 +331,11 @@ void AddressSpace::SetTrackingRules(TrackingRules rules) {
   rules_ = std::move(rules);
 }
 
+void AddressSpace::ShareEveryPage() {
+  const std::lock_guard lock(mutex_);
+  if (states_) states_.emplace(SharingPolicy::kExact);
+}
+
 // Maps pages that are the thread's own, or nobody's, at their own address. Those of a private run
 // start with the accessed bit clear: it tells later whether the owner has used the page.
 void AddressSpace::MapRun(Carrier& carrier, const PageRun& run) {
@@ -375,12 +389,18 @@ FaultVerdict AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address,
     const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
     return entry == 0 || (entry & PageEntry::kAccessed) != 0;
   };
-  const Touch touch = states_->OnTouch(carrier.thread_page().logical_thread, address, region->first,
-                                       region->second.end, used);
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const bool claims =
+      states_->Find(address, region->first, region->second.end).state == PageState::kUntouched;
+  const Touch touch = states_->OnTouch(thread, address, region->first, region->second.end, used);
   if (touch.revoke) {
     if (Carrier* const owner = CarrierOf(touch.revoke->owner)) Revoke(*owner, *touch.revoke);
   }
-  if (touch.run.state == PageState::kShared) return FaultVerdict::kShared;
+  if (touch.run.state == PageState::kShared) {
+    if (touch.revoke) rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+    return FaultVerdict::kShared;
+  }
+  if (claims && touch.run.state == PageState::kPrivate) rules_.on_claimed(thread, touch.run);
   MapRun(carrier, touch.run);
   return FaultVerdict::kMapped;
 }
@@ -482,8 +502,11 @@ std::vector<Range> AddressSpace::SharedParts(Carrier& carrier, std::uint64_t add
 void AddressSpace::Seal(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
-  for (const PageRun& run : states_->Seal(carrier.thread_page().logical_thread))
-    Revoke(carrier, run);
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const std::vector<PageRun> sealed = states_->Seal(thread);
+  if (sealed.empty()) return;
+  for (const PageRun& run : sealed) Revoke(carrier, run);
+  rules_.on_ownership_lost(thread, sealed);
 }
 
 void AddressSpace::ForgetStates() {
@@ -784,6 +807,8 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     region.growth_limit = kPageSize * 16;
   }
   Insert(start, region);
+  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && HasClientRequests(region))
+    ArmClientRequests(start, end, HostProtection(protection));
   return result;
 }
 

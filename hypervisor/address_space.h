@@ -94,6 +94,11 @@ struct TrackingRules {
   std::function<bool(const std::string& path)> is_untracked_module;
   // [start, end) is about to be unmapped or becomes fresh memory; called with the mutex held.
   std::function<void(std::uint64_t start, std::uint64_t end)> on_fresh_memory;
+  // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
+  // mutex held; never under SharingPolicy::kExact.
+  std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
+  // Untouched pages become private to `owner`; likewise.
+  std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
 };
@@ -149,6 +154,8 @@ class AddressSpace {
   // --- tracking
   // Before the program is loaded.
   void SetTrackingRules(TrackingRules rules);
+  // From now on, whatever the policy was; before the program runs.
+  void ShareEveryPage();
   bool Tracks() const { return states_.has_value(); }
   bool IsUntrackedModule(const std::string& path) const {
     return states_ && rules_.is_untracked_module(path);
@@ -186,6 +193,7 @@ class AddressSpace {
 
   bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
   std::vector<Range> OwnParts(std::uint64_t start, std::uint64_t end) const;
+  bool HasClientRequests(const Region& region) const;
   bool Borrowed(std::uint64_t start, std::uint64_t end) const;
   bool Covered(std::uint64_t start, std::uint64_t end) const;
   std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;

@@ -598,6 +598,7 @@ void GuestThread::HandleException(unsigned vector) {
     return;
   }
   ++counters().exceptions;
+  if (vector == kVectorBreakpoint && !step_ && HandleClientRequest()) return;
   if (step_) {
     if (vector == kVectorDebug) {
       FinishStep();
@@ -1127,6 +1128,19 @@ void GuestThread::HandleRuntimeAccess() {
   tracking->CheckRuntime(*carrier_, gpr[kRdi], gpr[kRsi], gpr[kRdx], gpr[kRcx], registers);
 }
 
+// A breakpoint: false if it is the program's own.
+bool GuestThread::HandleClientRequest() {
+  Tracking* const tracking = process_->tracking();
+  const std::uint64_t rip = carrier_->InterruptFrameOf(false).rip;
+  if (tracking == nullptr || !IsClientRequest(rip)) return false;
+  if (is_vfork_child) return true;
+  client_requests_.Handle(Registers().gpr[kRax],
+                          [&](std::uint64_t kind, std::uint64_t address, std::uint64_t size) {
+                            tracking->OnRuntimeEvent(*carrier_, kind, address, size, rip);
+                          });
+  return true;
+}
+
 // --- signals
 
 void GuestThread::DeliverPendingSignals() {
@@ -1154,8 +1168,11 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
-  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child)
+  if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child) {
     tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
+    if (delivery.info.si_code == SI_TIMER)
+      tracking->OnEdge(*carrier_, EventKind::kHappensAfter, kTimerKey);
+  }
   Machine& machine = process_->machine();
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {

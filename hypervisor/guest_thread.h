@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "hypervisor/client_requests.h"
 #include "hypervisor/machine.h"
 #include "hypervisor/runtime_calls.h"
 #include "hypervisor/signals.h"
@@ -142,6 +143,7 @@ class GuestThread {
                         FaultVerdict& verdict);
   void CancelStep();
   void HandleRuntimeAccess();
+  bool HandleClientRequest();
   void SetTrapFlag(bool on);
   void DeliverPendingSignals();
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
@@ -163,6 +165,7 @@ class GuestThread {
   std::uint64_t gs_base_ = 0;  // the program's, while it is not in the vCPU
   bool leaving_ = false;       // stepping to where the code cache can be left
   std::optional<Step> step_;
+  ClientRequests client_requests_;
   RuntimeCalls runtime_calls_;  // of a statically linked program
   bool detached_ = false;
   bool exit_requested_ = false;

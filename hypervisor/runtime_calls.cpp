@@ -117,8 +117,10 @@ void RuntimeCalls::BeforeRuntime(const StaticRuntime& runtime, const Instruction
   for (const Call& call : calls_) {
     if (!call.counts || call.function->call != RuntimeCall::kOnce) continue;
     for (const MemoryAccess& access : Accesses(instruction, registers)) {
-      if (access.write && access.address == call.object())
-        sink.Event(TRAPLINE_HAPPENS_BEFORE, call.object(), 0, call.return_address);
+      if (!access.write || access.address != call.object()) continue;
+      // Who begins may follow on an attempt of another thread that failed.
+      sink.Event(TRAPLINE_HAPPENS_AFTER, call.object(), 0, call.return_address);
+      sink.Event(TRAPLINE_HAPPENS_BEFORE, call.object(), 0, call.return_address);
     }
   }
 }
@@ -353,8 +355,10 @@ void RuntimeCalls::End(const Call& call, std::uint64_t rax, RuntimeCallSink& sin
     case RuntimeCall::kOnce:
       sink.Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
       break;
+    case RuntimeCall::kGuardAcquire:  // also after an attempt of another thread that failed
+      sink.Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
+      break;
     case RuntimeCall::kSemaphoreWait:
-    case RuntimeCall::kGuardAcquire:
       if (succeeded) sink.Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
       break;
     case RuntimeCall::kJoin:

@@ -64,6 +64,7 @@ constexpr RuntimeFunction kFunctions[] = {
     {"sem_destroy", kDestroy, 1},
     {"__cxa_guard_acquire", kGuardAcquire, 1},
     {"__cxa_guard_release", kGuardRelease, 1},
+    {"__cxa_guard_abort", kPost, 1},
     {"pthread_join", kJoin, 1},
     {"pthread_tryjoin_np", kJoin, 1},
     {"pthread_timedjoin_np", kJoin, 1},

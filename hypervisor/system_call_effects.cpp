@@ -1,22 +1,32 @@
 #include "hypervisor/system_call_effects.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/time.h>
 #include <sys/times.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "hypervisor/guest_copy.h"
@@ -178,7 +188,7 @@ void ReportBuffers(GuestThread& thread, const SystemCall& call, bool after, long
 constexpr std::uint64_t kFileKeys = 1ull << 56, kSocketKeys = 2ull << 56, kSignalKeys = 3ull << 56,
                         kSemaphoreKeys = 4ull << 56, kMessageKeys = 5ull << 56,
                         kEventKeys = 6ull << 56;
-constexpr std::uint64_t kKeyBits = (1ull << 56) - 1;
+constexpr std::uint64_t kKeyBits = (1ull << 56) - 1, kCounterBit = 1ull << 55;
 
 // The two ends of a socketpair are one object.
 std::mutex pairs_mutex;
@@ -213,6 +223,17 @@ std::uint64_t SocketKey(int fd, std::uint64_t inode) {
   return own == 0 || peer == 0 ? kSocketKeys : kSocketKeys | Mix(own + peer);
 }
 
+// The number the kernel gave an event counter, the same for all of its descriptors (Linux 5.2);
+// nothing if it is none.
+std::optional<std::uint64_t> EventCounter(int fd) {
+  std::ifstream information(fmt::format("/proc/self/fdinfo/{}", fd));
+  for (std::string name; information >> name;) {
+    std::uint64_t number = 0;
+    if (name == "eventfd-id:" && information >> number) return number;
+  }
+  return std::nullopt;
+}
+
 // The object behind a descriptor that carries data from one thread to another; 0: none.
 std::uint64_t DescriptorKey(int fd) {
   struct stat status {};
@@ -220,35 +241,137 @@ std::uint64_t DescriptorKey(int fd) {
   const std::uint64_t inode = status.st_ino;
   if (S_ISFIFO(status.st_mode)) return kFileKeys | Mix(inode + status.st_dev);
   if (S_ISSOCK(status.st_mode)) return SocketKey(fd, inode);
-  // Event counters share one inode without a type; a duplicate of one counts as another.
-  if ((status.st_mode & S_IFMT) == 0) return kEventKeys | static_cast<std::uint64_t>(fd);
+  // Event counters and the like share one inode without a type.
+  if ((status.st_mode & S_IFMT) == 0) {
+    const auto counter = EventCounter(fd);
+    return counter ? kEventKeys | kCounterBit | *counter
+                   : kEventKeys | static_cast<std::uint64_t>(fd);
+  }
   return 0;
 }
 
-bool SendsData(long number) {
-  switch (number) {
+// Of a POSIX message queue, which looks like a file.
+std::uint64_t MessageQueueKey(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 ? kFileKeys | Mix(status.st_ino + status.st_dev) : 0;
+}
+
+// What the call gives data to; 0: nothing that hands it on.
+std::uint64_t KeySentTo(const SystemCall& call) {
+  const auto descriptor = [&](unsigned argument) {
+    return static_cast<int>(call.arguments[argument]);
+  };
+  switch (call.number) {
     case SYS_write:
     case SYS_writev:
+    case SYS_pwritev2:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
-    case SYS_mq_timedsend:
-    case SYS_splice:
+    case SYS_sendfile:
+    case SYS_vmsplice:
     case SYS_shutdown:
     case SYS_close:
-      return true;
+    case SYS_epoll_ctl:
+      return DescriptorKey(descriptor(0));
+    case SYS_tee:
+      return DescriptorKey(descriptor(1));
+    case SYS_splice:
+      return DescriptorKey(descriptor(2));
+    case SYS_mq_timedsend:
+      return MessageQueueKey(descriptor(0));
     default:
-      return false;
+      return 0;
   }
 }
 
-bool ReceivesData(long number) {
+// What it takes data from.
+std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
+  const auto descriptor = [&](unsigned argument) {
+    return static_cast<int>(call.arguments[argument]);
+  };
+  switch (call.number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_preadv2:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_splice:
+    case SYS_tee:
+      return DescriptorKey(descriptor(0));  // also of nothing: it was closed before
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+      return result > 0 ? DescriptorKey(descriptor(0)) : 0;
+    case SYS_sendfile:
+      return DescriptorKey(descriptor(1));
+    case SYS_mq_timedreceive:
+      return MessageQueueKey(descriptor(0));
+    default:
+      return 0;
+  }
+}
+
+// The descriptors a call found ready: who sent what makes them so came before.
+std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
+  std::vector<int> ready;
+  if (result <= 0) return ready;
+  constexpr std::uint64_t kMost = 4096;
+  if (call.number == SYS_poll || call.number == SYS_ppoll) {
+    std::vector<pollfd> entries(std::min<std::uint64_t>(call.arguments[1], kMost));
+    if (!ReadGuest(call.arguments[0], entries.data(), entries.size() * sizeof(pollfd)))
+      return ready;
+    for (const pollfd& entry : entries) {
+      if (entry.revents != 0) ready.push_back(entry.fd);
+    }
+  } else if ((call.number == SYS_select || call.number == SYS_pselect6) && call.arguments[1] != 0) {
+    constexpr std::uint64_t kBits = 64;
+    std::vector<std::uint64_t> set(std::min((call.arguments[0] + kBits - 1) / kBits, kMost));
+    if (!ReadGuest(call.arguments[1], set.data(), set.size() * sizeof set[0])) return ready;
+    for (std::uint64_t fd = 0; fd < set.size() * kBits; ++fd) {
+      if ((set[fd / kBits] >> fd % kBits & 1) != 0) ready.push_back(static_cast<int>(fd));
+    }
+  }
+  return ready;
+}
+
+// The signals that a read from a signal descriptor brought.
+std::vector<int> SignalsRead(const SystemCall& call, long result) {
+  std::vector<int> signals;
+  if (call.number != SYS_read || result <= 0 || result % sizeof(signalfd_siginfo) != 0)
+    return signals;
+  char target[64] = {};
+  const ssize_t length =
+      readlink(fmt::format("/proc/self/fd/{}", call.arguments[0]).c_str(), target, sizeof target);
+  if (length <= 0 ||
+      std::string_view(target, static_cast<std::size_t>(length)) != "anon_inode:[signalfd]")
+    return signals;
+  std::vector<signalfd_siginfo> entries(static_cast<std::size_t>(result) /
+                                        sizeof(signalfd_siginfo));
+  if (!ReadGuest(call.arguments[1], entries.data(), static_cast<std::size_t>(result)))
+    return signals;
+  for (const signalfd_siginfo& entry : entries)
+    signals.push_back(static_cast<int>(entry.ssi_signo));
+  return signals;
+}
+
+// Whether the first argument is a descriptor that data goes through.
+bool UsesDescriptor(long number) {
   switch (number) {
     case SYS_read:
     case SYS_readv:
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_recvmmsg:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_splice:
+    case SYS_shutdown:
+    case SYS_mq_timedsend:
     case SYS_mq_timedreceive:
       return true;
     default:
@@ -257,8 +380,8 @@ bool ReceivesData(long number) {
 }
 
 // Calls that return a descriptor.
-bool MakesDescriptor(long number) {
-  switch (number) {
+bool MakesDescriptor(const SystemCall& call) {
+  switch (call.number) {
     case SYS_open:
     case SYS_openat:
     case SYS_creat:
@@ -276,7 +399,17 @@ bool MakesDescriptor(long number) {
     case SYS_signalfd:
     case SYS_signalfd4:
     case SYS_memfd_create:
+    case SYS_inotify_init:
+    case SYS_inotify_init1:
+    case SYS_mq_open:
+    case SYS_openat2:
+    case SYS_pidfd_open:
+    case SYS_pidfd_getfd:
+    case SYS_userfaultfd:
+    case SYS_perf_event_open:
       return true;
+    case SYS_fcntl:
+      return call.arguments[1] == F_DUPFD || call.arguments[1] == F_DUPFD_CLOEXEC;
     default:
       return false;
   }
@@ -285,7 +418,7 @@ bool MakesDescriptor(long number) {
 void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
   Tracking& tracking = *thread.process().tracking();
   const bool closes = call.number == SYS_close;
-  const bool uses = SendsData(call.number) || ReceivesData(call.number);
+  const bool uses = UsesDescriptor(call.number);
   const auto descriptor = static_cast<int>(call.arguments[0]);
   if ((closes || uses) && descriptor >= 0)
     tracking.CheckDescriptor(thread.carrier(), closes, descriptor, thread.Registers());
@@ -303,7 +436,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   const auto publish = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   };
-  if (SendsData(call.number)) publish(DescriptorKey(static_cast<int>(call.arguments[0])));
+  publish(KeySentTo(call));
   switch (call.number) {
     case SYS_kill:
       publish(SignalKey(static_cast<int>(call.arguments[1])));
@@ -315,6 +448,23 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
       publish(SignalKey(static_cast<int>(call.arguments[2])));
+      break;
+    case SYS_futex: {
+      const std::uint64_t operation = call.arguments[1] & FUTEX_CMD_MASK & 0xffffffff;
+      if (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET)
+        tracking->OnWake(thread.carrier(), call.arguments[0]);
+      break;
+    }
+    case SYS_alarm:
+      publish(SignalKey(SIGALRM));
+      break;
+    case SYS_setitimer:
+      publish(SignalKey(call.arguments[0] == ITIMER_REAL      ? SIGALRM
+                        : call.arguments[0] == ITIMER_VIRTUAL ? SIGVTALRM
+                                                              : SIGPROF));
+      break;
+    case SYS_timer_settime:
+      publish(kTimerKey);
       break;
     case SYS_semop:
     case SYS_semtimedop:
@@ -342,8 +492,7 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     }
   }
   if (!tracking->active()) return;
-  if (MakesDescriptor(call.number))
-    tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
+  if (MakesDescriptor(call)) tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
   if (call.number == SYS_pipe || call.number == SYS_pipe2 || call.number == SYS_socketpair) {
     int ends[2] = {-1, -1};
     if (ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) {
@@ -353,7 +502,16 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   const auto join = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
   };
-  if (ReceivesData(call.number)) join(DescriptorKey(static_cast<int>(call.arguments[0])));
+  join(KeyReceivedFrom(call, result));
+  for (const int descriptor : ReadyDescriptors(call, result)) join(DescriptorKey(descriptor));
+  for (const int signal : SignalsRead(call, result)) {
+    join(SignalKey(signal));
+    join(kTimerKey);
+  }
+  if (call.number == SYS_rt_sigtimedwait) {
+    join(SignalKey(static_cast<int>(result)));
+    join(kTimerKey);
+  }
   if (call.number == SYS_semop || call.number == SYS_semtimedop)
     join(kSemaphoreKeys | (call.arguments[0] & kKeyBits));
   if (call.number == SYS_msgrcv) join(kMessageKeys | (call.arguments[0] & kKeyBits));

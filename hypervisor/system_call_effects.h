@@ -1,6 +1,6 @@
 // What system calls do to the program's memory and to the order of its threads, for whoever looks
 // for races: the kernel's reads and writes count as the calling thread's accesses, and what is read
-// from a pipe, a socket or an event counter comes after what was written to it.
+// from a pipe, a socket, a queue or an event counter comes after what was written to it.
 #pragma once
 
 #include "hypervisor/guest_thread.h"
@@ -15,5 +15,7 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
 
 // The key under which a signal's sender and its handler are ordered.
 std::uint64_t SignalKey(int signal);
+// Likewise for who sets a POSIX timer, and the handler of its signal.
+inline constexpr std::uint64_t kTimerKey = 7ull << 56;
 
 }  // namespace trapline

@@ -36,7 +36,23 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     DrainLocked();
     ForgetWordsLocked(start, end);
     cached_pages_ = {};
+    SplitFormerLocked(start);
+    SplitFormerLocked(end);
+    former_.erase(former_.lower_bound(start), former_.lower_bound(end));
     observer_.OnFreshMemory(CurrentThread(), start, end);
+  };
+  rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
+    if (!active()) return;
+    const std::lock_guard lock(mutex_);
+    DrainLocked();
+    OnOwnershipLostLocked(static_cast<ThreadId>(owner), runs);
+  };
+  rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
+    if (!active()) return;
+    const std::lock_guard lock(mutex_);
+    if (former_.empty()) return;
+    DrainLocked();
+    AcquireFormerLocked(static_cast<ThreadId>(owner), run.start, run.end);
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
     if (!active()) return;
@@ -50,6 +66,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
 void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
   if (!runtime) return;
   static_runtime_ = std::move(runtime);
+  // What the runtime's functions mean is seen when they touch memory: they must not do so unseen.
+  space_.ShareEveryPage();
   for (const StaticRuntime::Range& pages : static_runtime_->unwatched_pages())
     space_.SetUntrackedCode(pages.begin, pages.end);
   observer_.SetRuntimeCode(
@@ -129,6 +147,9 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     alone_ = false;
     carrier.thread_page().tracking = 0;
     ForgetAllWordsLocked();
+    freed_.clear();
+    former_.clear();
+    runtime_keys_.clear();
     thread_words_.clear();
     for (auto& [thread, state] : cache_states_) state.watched.clear();
     ++statistics_.quiet_moments;
@@ -171,6 +192,9 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   starting_ = 0;
   unjoined_.clear();
   ForgetAllWordsLocked();
+  freed_.clear();
+  former_.clear();
+  runtime_keys_.clear();
   thread_words_.clear();
   thread_pointers_.clear();
   cache_states_.clear();
@@ -323,6 +347,9 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
     ForgetWordsLocked(event.address, event.address + event.size);
   }
+  if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
+    freed_[event.address] = event.address + event.size;
+  if (event.kind == TRAPLINE_HAPPENS_BEFORE && active()) runtime_keys_.insert(event.address);
   observer_.OnRuntimeEvent(thread, event);
 }
 
@@ -351,6 +378,13 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
   observer_.OnEdge(NumberOf(carrier), kind, key);
+}
+
+void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  if (runtime_keys_.contains(address))
+    observer_.OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
 }
 
 // --- accesses
@@ -389,6 +423,9 @@ void Tracking::ForgetAllWordsLocked() {
 }
 
 void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
+  auto freed = freed_.lower_bound(start);
+  if (freed != freed_.begin() && std::prev(freed)->second > start) --freed;
+  while (freed != freed_.end() && freed->first < end) freed = freed_.erase(freed);
   const auto forget = [&](std::uint64_t page, PageWords& words) {
     const std::uint64_t last = std::min(end, page + kPageSize);
     if (start <= page && last == page + kPageSize && words.atomic.none()) {
@@ -433,6 +470,86 @@ Tracking::PageWords& Tracking::WordsOf(CachedPage& page) {
   return *page.words;
 }
 
+// --- pages that were private
+
+void Tracking::SplitFormerLocked(std::uint64_t address) {
+  const auto after = former_.upper_bound(address);
+  if (after == former_.begin()) return;
+  const auto it = std::prev(after);
+  if (it->first == address || it->second.end <= address) return;
+  former_[address] = it->second;
+  it->second.end = address;
+}
+
+void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
+  // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
+  constexpr std::uint64_t kKeys = 0x7full << 56, kOwners = 64, kLosses = 16;
+  const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
+  observer_.OnEdge(owner, EventKind::kHappensBefore, key);
+  for (const PageRun& run : runs) {
+    SplitFormerLocked(run.start);
+    SplitFormerLocked(run.end);
+    // Gaps become entries, and then all get the key.
+    std::uint64_t at = run.start;
+    auto it = former_.lower_bound(run.start);
+    while (at < run.end) {
+      if (it == former_.end() || it->first != at) {
+        const std::uint64_t end = it == former_.end() ? run.end : std::min(run.end, it->first);
+        it = former_.emplace_hint(it, at, FormerPages{end, {}});
+      }
+      // An owner's later loss covers its earlier ones.
+      std::erase_if(it->second.losses, [&](const auto& loss) { return loss.first == owner; });
+      it->second.losses.emplace_back(owner, key);
+      at = it->second.end;
+      ++it;
+    }
+  }
+}
+
+// `thread` may have read, in [start, end), what former owners released there.
+void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  if (former_.empty()) return;
+  auto it = former_.upper_bound(start);
+  if (it != former_.begin() && std::prev(it)->second.end > start) --it;
+  for (; it != former_.end() && it->first < end; ++it) {
+    for (const auto& [owner, key] : it->second.losses) {
+      if (owner != thread) observer_.OnEdge(thread, EventKind::kHappensAfter, key);
+    }
+  }
+}
+
+bool Tracking::WasPrivateLocked(std::uint64_t address, ThreadId owner) const {
+  const auto after = former_.upper_bound(address);
+  if (after == former_.begin()) return false;
+  const FormerPages& pages = std::prev(after)->second;
+  return address < pages.end && std::any_of(pages.losses.begin(), pages.losses.end(),
+                                            [&](const auto& loss) { return loss.first == owner; });
+}
+
+// Whether the word lies in a block that was given back and not given out again.
+bool Tracking::IsFreedLocked(std::uint64_t word) const {
+  const auto after = freed_.upper_bound(word);
+  return after != freed_.begin() && word < std::prev(after)->second;
+}
+
+void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size) {
+  PageWords& words = WordsOf(PageOf(word));
+  const std::size_t offset = word % kPageSize;
+  if (words.atomic.test(offset)) return;
+  words.atomic.set(offset);
+  if (!words.plainly_written.test(offset) && !IsFreedLocked(word)) {
+    // Whoever read it so far waited for this: those were atomic loads.
+    observer_.OnFreshMemory(thread, word, word + size);
+  }
+  for (auto& [other, state] : cache_states_) {
+    if (other != thread &&
+        (state.read_more ||
+         std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
+      Watch(state, {word, size});
+    }
+  }
+}
+
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
@@ -444,21 +561,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   const std::size_t offset = word % kPageSize;
   const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
   if (access.atomic || atomic_by_debug_info) {
-    if (!known_atomic) {
-      PageWords& words = WordsOf(page);
-      if (!words.plainly_written.test(offset)) {
-        // Whoever read it so far waited for this: those were atomic loads.
-        observer_.OnFreshMemory(thread, access.address, access.address + access.size);
-      }
-      for (auto& [other, state] : cache_states_) {
-        if (other != thread &&
-            (state.read_more ||
-             std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
-          Watch(state, {word, access.size});
-        }
-      }
-      words.atomic.set(offset);
-    }
+    NoteAtomicLocked(thread, word, access.size);
     if (exchanges) {
       auto& lockers = atomic_words_[word].lockers;
       if (std::find(lockers.begin(), lockers.end(), thread) == lockers.end())
@@ -482,7 +585,8 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   AtomicWord& use = atomic_words_[word];
   // Who took a lock by an exchange gives it back by a plain store.
   if (!use.broken &&
-      std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end()) {
+      (std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end() ||
+       WasPrivateLocked(word, thread))) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;
@@ -538,6 +642,10 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
           ClassifyLocked(NumberOf(carrier), part.access, by_debug_info,
                          part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
+      if (IsAtomic(kind) && kind != EventKind::kAtomicWrite) {
+        AcquireFormerLocked(NumberOf(carrier), part.access.address,
+                            part.access.address + part.access.size);
+      }
       EmitLocked(carrier, part.access, registers, kind);
     }
   }
@@ -586,8 +694,9 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   DrainLocked();
   for (const Range& range : parts) {
     ++statistics_.checks;
-    observer_.OnAccess(NumberOf(carrier), event, range.start, range.end - range.start, registers,
-                       true, ip);
+    const std::uint64_t length = range.end - range.start;
+    if (IsAtomic(event) && length <= kWord) NoteAtomicLocked(NumberOf(carrier), range.start, length);
+    observer_.OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -114,6 +115,10 @@ class Tracking {
   void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
   void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
+  // The thread is about to wake those that wait at `address`. By itself that orders nothing; but
+  // if the runtime has named the object, as it does with pthread_once's control, this may be how it
+  // is given back.
+  void OnWake(Carrier& carrier, std::uint64_t address);
 
   // Hands all queued events to the observer.
   void Drain();
@@ -178,6 +183,21 @@ class Tracking {
   void ForgetAllWordsLocked();
   static void Watch(CacheState& state, const CacheState::Word& word);
   void TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends);
+  // What an owner did on its private pages was not seen, releases included. Whoever reads a word
+  // there atomically later may have read one: it is ordered after all the owner did until it lost
+  // the page. This can hide a race, never invent one.
+  struct FormerPages {
+    std::uint64_t end = 0;
+    std::vector<std::pair<ThreadId, std::uint64_t>> losses;  // owner, key of its clock
+  };
+
+  void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);
+  void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
+  void SplitFormerLocked(std::uint64_t address);
+  bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
+  // An atomic access of `size` bytes at `word`.
+  void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
+  bool IsFreedLocked(std::uint64_t word) const;
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
@@ -217,6 +237,10 @@ class Tracking {
   std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<CachedPage, kCachedPages> cached_pages_;
+  std::map<std::uint64_t, std::uint64_t> freed_;      // blocks whose free counts as a write: ends
+  std::map<std::uint64_t, FormerPages> former_;       // by start; SharingPolicy::kShared only
+  std::uint64_t losses_ = 0;                          // keys given out for them
+  std::unordered_set<std::uint64_t> runtime_keys_;    // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;

@@ -340,8 +340,9 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   };
   switch (queued.kind) {
     case TRAPLINE_ACQUIRE:
-      synchronise(EventKind::kAcquire);
+      // Taking it does not order the taker after its making: the lock is looked at first.
       touch(EventKind::kAtomicRead);
+      synchronise(EventKind::kAcquire);
       take(false);
       break;
     case TRAPLINE_RELEASE:
@@ -350,8 +351,8 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
       give_back();
       break;
     case TRAPLINE_ACQUIRE_SHARED:
-      synchronise(EventKind::kAcquireShared);
       touch(EventKind::kAtomicRead);
+      synchronise(EventKind::kAcquireShared);
       take(true);
       break;
     case TRAPLINE_RELEASE_SHARED:

@@ -48,6 +48,7 @@ class RaceDetection : public EventSink {
 
  private:
   void MakeDetector();
+  bool IsLinkedLibrary(const ReportAccess& access);
   void Report(const Race& race);
   ReportAccess Describe(const Access& access);
   ReportThread Describe(ThreadId thread);

@@ -42,6 +42,7 @@ void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, size_t alignment, const vo
 #ifndef __cplusplus /* which has its own */
 /* Guards of static locals (Itanium C++ ABI 3.3.3). */
 int __cxa_guard_acquire(uint64_t* guard);
+void __cxa_guard_abort(uint64_t* guard);
 void __cxa_guard_release(uint64_t* guard);
 #endif
 

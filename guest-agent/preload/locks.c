@@ -347,6 +347,10 @@ static __thread struct OnceCall* once_call;
 static void RunInitialiser(void) {
   const struct OnceCall* call = once_call;
   once_call = call->outer; /* now: the initialiser may leave by an exception */
+  /* Another thread's attempt may have left by an exception. That it has, the monitor sees when libc
+   * wakes those that wait for the control, provided it has heard of it. */
+  Event(TRAPLINE_HAPPENS_BEFORE, call->control, 0, call->ip);
+  Event(TRAPLINE_HAPPENS_AFTER, call->control, 0, call->ip);
   call->initialiser();
   Event(TRAPLINE_HAPPENS_BEFORE, call->control, 0, call->ip);
 }
@@ -379,8 +383,14 @@ WRAPPER void call_once(once_flag* flag, void (*initialiser)(void)) {
 WRAPPER int __cxa_guard_acquire(uint64_t* guard) {
   REQUIRE(__cxa_guard_acquire);
   int initialise = real.__cxa_guard_acquire(guard);
-  if (!initialise) Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER);
+  Event(TRAPLINE_HAPPENS_AFTER, guard, 0, CALLER); /* also after an attempt that failed */
   return initialise;
+}
+
+WRAPPER void __cxa_guard_abort(uint64_t* guard) {
+  REQUIRE(__cxa_guard_abort);
+  Event(TRAPLINE_HAPPENS_BEFORE, guard, 0, CALLER);
+  real.__cxa_guard_abort(guard);
 }
 
 WRAPPER void __cxa_guard_release(uint64_t* guard) {

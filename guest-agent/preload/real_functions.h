@@ -206,6 +206,7 @@
   OPTIONAL(_ZdlPvSt11align_val_tRKSt9nothrow_t)   \
   OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)   \
   OPTIONAL(__cxa_guard_acquire)                   \
+  OPTIONAL(__cxa_guard_abort)                     \
   OPTIONAL(__cxa_guard_release)
 
 /* omp_get_num_threads is asked, not stood in front of. Locks have an older form, too. */

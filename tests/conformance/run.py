@@ -59,7 +59,7 @@ class Suite:
                 if target.exists():
                     continue
                 result = subprocess.run([*command, *sanitize, "-o", str(target)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True, timeout=300, check=False)
+                                        text=True, timeout=900, check=False)
                 if result.returncode != 0:
                     return result.stdout or f"status {result.returncode}"
         return ""

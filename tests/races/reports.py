@@ -11,7 +11,7 @@ from expectations import Reported
 @lru_cache(maxsize=None)
 def _segments(binary):
     """(file offset, size in the file, virtual address) of each loaded segment."""
-    text = subprocess.run(["readelf", "-lW", binary], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    text = subprocess.run(["readelf", "-lW", binary], stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
     return [(int(offset, 16), int(size, 16), int(address, 16))
             for offset, address, size in re.findall(r"^\s+LOAD\s+(\S+)\s+(\S+)\s+\S+\s+(\S+)", text, re.M)]
 
@@ -22,7 +22,7 @@ def _source_line(binary, offset, source):
     for start, size, address in _segments(binary):
         if start <= offset < start + size:
             text = subprocess.run(["addr2line", "-i", "-e", binary, hex(address + offset - start)], stdout=subprocess.PIPE,
-                                  text=True, timeout=60, check=True).stdout
+                                  text=True, timeout=300, check=True).stdout
             for place in text.splitlines():
                 file, _, line = place.partition(":")
                 if os.path.basename(file) == source:

@@ -10,6 +10,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -57,18 +58,23 @@ def compile_command(case, output):
 
 def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py",
+    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", *case.program.source.parent.glob("*.h"),
               harness.ROOT / "guest-agent/include/trapline/trapline.h"]
-    if case.binary.exists() and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
+    linked = case.binary.with_name(case.binary.name + ".symbols" if case.variant == "stripped" else case.binary.name)
+    command = compile_command(case, linked)
+    stamp = case.binary.with_name(case.binary.name + ".command")
+    if (case.binary.exists() and stamp.exists() and stamp.read_text() == shlex.join(command)
+            and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
         return ""
     case.binary.parent.mkdir(parents=True, exist_ok=True)
-    linked = case.binary.with_name(case.binary.name + ".symbols" if case.variant == "stripped" else case.binary.name)
-    result = subprocess.run(compile_command(case, linked), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            timeout=120, check=False)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
     if result.returncode == 0 and case.variant == "stripped":
         result = subprocess.run(["strip", "-o", str(case.binary), str(linked)], stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
-    return "" if result.returncode == 0 else result.stdout or f"status {result.returncode}"
+                                stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    if result.returncode != 0:
+        return result.stdout or f"status {result.returncode}"
+    stamp.write_text(shlex.join(command))
+    return ""
 
 
 def lacking(program):
@@ -77,7 +83,7 @@ def lacking(program):
     for need in program.needs:
         if need == "openmp":
             probe = subprocess.run(["gcc", "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
-                                   stderr=subprocess.DEVNULL, timeout=60, check=False)
+                                   stderr=subprocess.DEVNULL, timeout=300, check=False)
             if probe.returncode != 0:
                 return "no OpenMP run-time library"
         elif need not in flags:

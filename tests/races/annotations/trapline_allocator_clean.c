@@ -5,7 +5,7 @@
 #include "trapline/trapline.h"
 
 // A pool of one block; its word is not tracked, so it orders nothing.
-static int block[16];
+int block[16];
 volatile int taken;
 
 static int* Allocate(int mine) {
