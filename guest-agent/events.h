@@ -52,6 +52,8 @@ enum trapline_event_kind {
   TRAPLINE_ATOMIC_READ,   /* ... by an atomic operation, also an acquire */
   TRAPLINE_ATOMIC_WRITE,  /* ... also a release */
   TRAPLINE_ATOMIC_UPDATE, /* read-modify-write: both */
+  TRAPLINE_SYNC_CREATED, /* lock, barrier or condition variable `address` is initialised: written */
+  TRAPLINE_SYNC_USED, /* condition variable `address` is about to be signalled: touched, no order */
   TRAPLINE_EVENT_KINDS
 };
 
@@ -68,7 +70,8 @@ struct trapline_agent_interface {
   uint32_t size; /* of this structure */
   /* Queues an event of the calling thread; async-signal-safe, no exit unless the thread's queue is
    * full. `ip`: the program's instruction to blame (usually the return address into the program).
-   * Never for TRAPLINE_READ and later. */
+   * Never for TRAPLINE_READ to
+   * TRAPLINE_ATOMIC_UPDATE, which are `access`'s. */
   void (*event)(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip);
   /* An access by the program's code at `ip`, checked at once against its caller's stack:
    * TRAPLINE_READ ... TRAPLINE_ATOMIC_UPDATE. Cheap (no exit) while accesses are not tracked.

@@ -378,6 +378,14 @@ bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
   return region != regions_.end() && !region->second.untracked_code && !region->second.borrowed;
 }
 
+void AddressSpace::SetUntrackedCode(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  Split(start);
+  Split(end);
+  for (auto it = regions_.lower_bound(start); it != regions_.end() && it->first < end; ++it)
+    it->second.untracked_code = true;
+}
+
 bool AddressSpace::IsTrackedCode(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   return TrackedCodeAt(address);

@@ -152,6 +152,8 @@ class AddressSpace {
   std::vector<Range> SharedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size);
   // The one address by which memory that is mapped at several places is known.
   std::uint64_t Canonical(std::uint64_t address);
+  // The accesses of the code in these whole pages do not count.
+  void SetUntrackedCode(std::uint64_t start, std::uint64_t end);
   // Whether the code at `address` is tracked.
   bool IsTrackedCode(std::uint64_t address);
   // The thread's private pages become untouched, and absent in its carrier's table.

@@ -579,6 +579,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
       case FaultVerdict::kUntrackedCode:
       case FaultVerdict::kTrackedCode:
         process_->tracking()->CountViewChange();
+        NoteViewChange(verdict == FaultVerdict::kTrackedCode);
         EnterView(verdict == FaultVerdict::kTrackedCode ? View::kClosed : View::kOpen);
         return;
       case FaultVerdict::kShared:
@@ -700,6 +701,21 @@ bool GuestThread::LetRuntimeThrough(const Instruction& instruction, const Regist
   }
   runtime_calls_.BeforeRuntime(*runtime, instruction, registers, on_alternate_stack, reporter);
   return true;
+}
+
+// The thread goes over to code whose accesses count, or is at the first access of code whose do
+// not.
+void GuestThread::NoteViewChange(bool to_tracked) {
+  Tracking& tracking = *process_->tracking();
+  const StaticRuntime* const runtime = tracking.static_runtime();
+  if (runtime == nullptr) return;
+  const RegisterFile registers = Registers();
+  if (to_tracked) {
+    NoteArrival(registers.rip, registers.gpr[kRsp]);
+  } else if (runtime->EntryAt(registers.rip) != nullptr) {
+    if (const auto instruction = tracking.DecodeAt(registers.rip))
+      LetRuntimeThrough(*instruction, registers);
+  }
 }
 
 // A step, or a change to tracked code, brought the thread to `rip`.

@@ -123,6 +123,7 @@ class GuestThread {
   void HandlePageFault(std::uint64_t error_code);
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);
   bool LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers);
+  void NoteViewChange(bool to_tracked);
   void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
   bool RepeatInMonitor(const Instruction& instruction);
   void FinishStep();

@@ -13,6 +13,13 @@
 
 namespace trapline {
 
+// Where accesses to a file descriptor are told to be: in the half of the address space that no
+// program has.
+inline constexpr std::uint64_t kDescriptorAddresses = 0xffff900000000000;
+constexpr std::uint64_t DescriptorAddress(int descriptor) {
+  return kDescriptorAddresses + 8 * static_cast<std::uint64_t>(descriptor);
+}
+
 // Calls never overlap (Tracking holds its mutex), come from any host thread, and must not call back
 // into the monitor. Threads are named by logical number, which is never reused inside a process.
 class ExecutionObserver {

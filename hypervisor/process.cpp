@@ -101,13 +101,17 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 // Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
-static constexpr const char* kRuntimeModules[] = {
-    "ld-linux*",       "libc.so*",      "libc-[0-9]*",
-    "libpthread*",     "libm.so*",      "libdl.so*",
-    "librt.so*",       "libstdc++.so*", "libc++.so*",
-    "libc++abi.so*",   "libgcc_s.so*",  "libgomp.so*",
-    "libomp.so*",      "libresolv.so*", "libnss_*",
-    "libjemalloc.so*", "libtcmalloc*",  "libtrapline-preload.so*"};
+static constexpr const char* kRuntimeModules[] = {"ld-linux*",    "libc.so*",
+                                                  "libc-[0-9]*",  "libpthread*",
+                                                  "libm.so*",     "libdl.so*",
+                                                  "librt.so*",    "libstdc++.so*",
+                                                  "libc++.so*",   "libc++abi.so*",
+                                                  "libgcc_s.so*", "libgomp.so*",
+                                                  "libomp.so*",   "libresolv.so*",
+                                                  "libnss_*",     "libasan.so*",
+                                                  "libtsan.so*",  "libubsan.so*",
+                                                  "liblsan.so*",  "libjemalloc.so*",
+                                                  "libtcmalloc*", "libtrapline-preload.so*"};
 
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -125,9 +129,19 @@ bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
 
 namespace {
 
+// AddressSanitizer's run-time library, if the program needs it: it refuses to start behind a
+// preloaded one. Its name stands among the dynamic strings, near the start of the file.
+std::string LibraryToComeFirst(int file) {
+  std::string text(1 << 20, 0);
+  const ssize_t length = pread(file, text.data(), text.size(), 0);
+  text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  const std::size_t at = text.find("libasan.so.");
+  return at == std::string::npos ? std::string() : std::string(text.c_str() + at);
+}
+
 // The environment with our library in front of what the program preloads itself. It takes its name
 // out again when it is loaded.
-std::vector<std::string> WithPreload(const std::vector<std::string>& environment) {
+std::vector<std::string> WithPreload(const std::vector<std::string>& environment, int program) {
   char self[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
   std::string library(self, length > 0 ? static_cast<std::size_t>(length) : 0);
@@ -135,6 +149,8 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
   library += "libtrapline-preload.so";
   if (access(library.c_str(), R_OK) != 0 || library.find_first_of(": ") != std::string::npos)
     return environment;
+  if (const std::string first = LibraryToComeFirst(program); !first.empty())
+    library.insert(0, first + ":");
   constexpr const char* kVariable = "LD_PRELOAD=";
   std::vector<std::string> changed = environment;
   for (std::string& variable : changed) {
@@ -211,7 +227,8 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
                               const DescriptorRoom& room) {
   // Nothing of the program's may fail for want of room the monitor took.
   const auto program =
-      LoadProgram(address_space_, executable, tracking_ ? WithPreload(environment) : environment,
+      LoadProgram(address_space_, executable,
+                  tracking_ ? WithPreload(environment, executable.file.get()) : environment,
                   machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
   if (tracking_ && !executable.image.interpreter)

@@ -163,9 +163,9 @@ bool RuntimeCalls::Counts(const StaticRuntime& runtime, const Call& call) const 
     return other.counts && other.function->IsAllocation() == function.IsAllocation() &&
            other.function->IsAccess() == function.IsAccess();
   };
-  // One that another one jumped to.
+  // Another one jumped to it, and does its work by it.
   if (std::any_of(calls_.begin(), calls_.end(),
-                  [&](const Call& other) { return other.rsp == call.rsp && same_sort(other); }))
+                  [&](const Call& other) { return other.rsp == call.rsp; }))
     return false;
   if (function.IsAllocation()) {
     // Blocks that the runtime allocates may become the program's (strdup, std::string).

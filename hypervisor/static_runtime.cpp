@@ -367,6 +367,17 @@ bool SurelyTraps(const Instruction& instruction) {
   });
 }
 
+// The instruction at `address`; nothing if there is none.
+std::optional<Instruction> DecodeAt(const Program& program, std::uint64_t address) {
+  const Code* const code = program.CodeAt(address);
+  if (code == nullptr) return std::nullopt;
+  const std::size_t offset = address - code->begin;
+  return Decode(
+      std::span(code->bytes)
+          .subspan(offset, std::min(kMaximumInstructionLength, code->bytes.size() - offset)),
+      address);
+}
+
 // Follows all ways from the start of a function to their first accesses.
 class EntryFinder {
  public:
@@ -393,13 +404,7 @@ class EntryFinder {
   };
 
   void Step(const Way& way) {
-    const Code* const code = program_.CodeAt(way.at);
-    if (code == nullptr) return;
-    const std::size_t offset = way.at - code->begin;
-    const auto instruction = Decode(
-        std::span(code->bytes)
-            .subspan(offset, std::min(kMaximumInstructionLength, code->bytes.size() - offset)),
-        way.at);
+    const auto instruction = DecodeAt(program_, way.at);
     if (!instruction) return;
     if (!instruction->memory().empty()) {
       entries_.emplace(way.at, way.depth);
@@ -412,7 +417,7 @@ class EntryFinder {
       const bool subtracts = (instruction->opcode == 0x83 || instruction->opcode == 0x81) &&
                              (instruction->modrm >> 3 & 7) == 5;
       if (!subtracts) return;
-      depth += Immediate(*instruction, *code, offset);
+      depth += Immediate(*instruction, way.at);
     }
     const std::uint64_t next = way.at + instruction->length;
     switch (instruction->branch) {
@@ -431,9 +436,10 @@ class EntryFinder {
     }
   }
 
-  static std::uint64_t Immediate(const Instruction& instruction, const Code& code,
-                                 std::size_t offset) {
-    const std::uint8_t* const at = code.bytes.data() + offset + instruction.immediate_offset;
+  std::uint64_t Immediate(const Instruction& instruction, std::uint64_t address) const {
+    const Code& code = *program_.CodeAt(address);
+    const std::uint8_t* const at =
+        code.bytes.data() + (address - code.begin) + instruction.immediate_offset;
     if (instruction.immediate_size == 1) return *at;
     std::uint32_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -447,6 +453,82 @@ class EntryFinder {
   std::set<std::uint64_t> seen_;
   std::map<std::uint64_t, std::uint64_t> entries_;
 };
+
+// The functions that must be seen whoever calls them, and those they jump to instead of returning:
+// start -> end.
+class WatchedFunctions {
+ public:
+  WatchedFunctions(const Program& program, const std::vector<Function>& functions)
+      : program_(program), functions_(functions) {}
+
+  void Add(std::uint64_t address) {
+    std::deque<std::uint64_t> todo{address};
+    while (!todo.empty()) {
+      const auto after = std::upper_bound(
+          functions_.begin(), functions_.end(), todo.front(),
+          [](std::uint64_t value, const Function& function) { return value < function.address; });
+      todo.pop_front();
+      if (after == functions_.begin()) continue;
+      const std::uint64_t begin = std::prev(after)->address;
+      const std::uint64_t section_end = program_.CodeAt(begin)->end;
+      const std::uint64_t end =
+          after != functions_.end() ? std::min(after->address, section_end) : section_end;
+      if (!ranges_.emplace(begin, end).second) continue;
+      for (const std::uint64_t target : JumpsOut(begin, end)) todo.push_back(target);
+    }
+  }
+
+  bool Overlap(std::uint64_t begin, std::uint64_t end) const {
+    const auto after = ranges_.lower_bound(end);
+    return after != ranges_.begin() && std::prev(after)->second > begin;
+  }
+
+ private:
+  std::vector<std::uint64_t> JumpsOut(std::uint64_t begin, std::uint64_t end) const {
+    std::vector<std::uint64_t> out;
+    std::set<std::uint64_t> seen;
+    std::deque<std::uint64_t> ways{begin};
+    while (!ways.empty()) {
+      const std::uint64_t at = ways.front();
+      ways.pop_front();
+      if (at < begin || at >= end) {
+        out.push_back(at);
+        continue;
+      }
+      if (!seen.insert(at).second) continue;
+      const auto instruction = DecodeAt(program_, at);
+      if (!instruction) continue;
+      const Branch branch = instruction->branch;
+      if (branch == Branch::kJump || branch == Branch::kConditional)
+        ways.push_back(instruction->target);
+      if (branch != Branch::kJump && branch != Branch::kIndirectJump && branch != Branch::kReturn &&
+          branch != Branch::kOther)
+        ways.push_back(at + instruction->length);
+    }
+    return out;
+  }
+
+  const Program& program_;
+  const std::vector<Function>& functions_;
+  std::map<std::uint64_t, std::uint64_t> ranges_;
+};
+
+// Whether an instruction may lie on both sides of `boundary`.
+bool IsStraddled(const Program& program, const std::vector<Function>& functions,
+                 std::uint64_t boundary) {
+  if (program.CodeAt(boundary) == nullptr) return false;
+  const auto after = std::upper_bound(
+      functions.begin(), functions.end(), boundary,
+      [](std::uint64_t value, const Function& function) { return value < function.address; });
+  if (after == functions.begin()) return true;
+  std::uint64_t at = std::prev(after)->address;
+  while (at < boundary) {
+    const auto instruction = DecodeAt(program, at);
+    if (!instruction) return true;
+    at += instruction->length;
+  }
+  return at != boundary;
+}
 
 }  // namespace
 
@@ -598,6 +680,38 @@ std::unique_ptr<const StaticRuntime> StaticRuntime::Read(int fd, std::uint64_t b
       }
     }
   }
+
+  WatchedFunctions watched(program, functions);
+  for (const auto& [address, found] : known) {
+    // What the runtime reads and writes for itself does not count.
+    if (!found->IsAccess()) watched.Add(address);
+  }
+  constexpr std::uint64_t kPage = 4096;
+  // What lies between the sections is not run.
+  for (std::uint64_t page = program.code.front().begin / kPage * kPage;
+       page < program.code.back().end; page += kPage) {
+    if (watched.Overlap(page, page + kPage)) continue;
+    const std::uint64_t begin = page + bias, end = begin + kPage;
+    bool is_runtime = false, is_program = false;
+    for (const Range& range : ranges) {
+      if (range.begin >= end || range.end <= begin) continue;
+      (range.owner == CodeOwner::kProgram ? is_program : is_runtime) = true;
+    }
+    if (is_program || !is_runtime) continue;
+    std::vector<Range>& pages = runtime->unwatched_pages_;
+    if (!pages.empty() && pages.back().end == begin) {
+      pages.back().end = end;
+    } else {
+      pages.push_back({begin, end, CodeOwner::kLibrary});
+    }
+  }
+  // An instruction that reaches into a watched page would find no view to run in.
+  for (Range& pages : runtime->unwatched_pages_) {
+    while (pages.begin < pages.end && IsStraddled(program, functions, pages.end - bias))
+      pages.end -= kPage;
+  }
+  std::erase_if(runtime->unwatched_pages_,
+                [](const Range& pages) { return pages.begin == pages.end; });
   return runtime;
 }
 

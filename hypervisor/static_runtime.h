@@ -52,12 +52,17 @@ class StaticRuntime {
   // All of the program's functions, lowest first; neighbours of one owner are one range.
   const std::vector<Range>& ranges() const { return ranges_; }
 
+  // Whole pages of runtime code that may run without being watched: no call that must be seen
+  // begins or ends there when it is made by the runtime itself. Lowest first.
+  const std::vector<Range>& unwatched_pages() const { return unwatched_pages_; }
+
   // Known functions that are there, but whose calls cannot be recognised.
   const std::vector<std::string>& unrecognised() const { return unrecognised_; }
 
  private:
   std::vector<Range> ranges_;
   std::unordered_map<std::uint64_t, RuntimeEntry> entries_;
+  std::vector<Range> unwatched_pages_;
   std::vector<std::string> unrecognised_;
 };
 

@@ -256,6 +256,41 @@ bool ReceivesData(long number) {
   }
 }
 
+// Calls that return a descriptor.
+bool MakesDescriptor(long number) {
+  switch (number) {
+    case SYS_open:
+    case SYS_openat:
+    case SYS_creat:
+    case SYS_dup:
+    case SYS_dup2:
+    case SYS_dup3:
+    case SYS_socket:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_eventfd:
+    case SYS_eventfd2:
+    case SYS_epoll_create:
+    case SYS_epoll_create1:
+    case SYS_timerfd_create:
+    case SYS_signalfd:
+    case SYS_signalfd4:
+    case SYS_memfd_create:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
+  Tracking& tracking = *thread.process().tracking();
+  const bool closes = call.number == SYS_close;
+  const bool uses = SendsData(call.number) || ReceivesData(call.number);
+  const auto descriptor = static_cast<int>(call.arguments[0]);
+  if ((closes || uses) && descriptor >= 0)
+    tracking.CheckDescriptor(thread.carrier(), closes, descriptor, thread.Registers());
+}
+
 }  // namespace
 
 std::uint64_t SignalKey(int signal) { return kSignalKeys | static_cast<std::uint64_t>(signal); }
@@ -264,6 +299,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   Tracking* const tracking = thread.process().tracking();
   if (tracking == nullptr || !tracking->active() || thread.is_vfork_child) return;
   ReportBuffers(thread, call, false, 0);
+  ReportDescriptor(thread, call);
   const auto publish = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   };
@@ -306,6 +342,14 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     }
   }
   if (!tracking->active()) return;
+  if (MakesDescriptor(call.number))
+    tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
+  if (call.number == SYS_pipe || call.number == SYS_pipe2 || call.number == SYS_socketpair) {
+    int ends[2] = {-1, -1};
+    if (ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) {
+      for (const int end : ends) tracking->OnNewDescriptor(thread.carrier(), end);
+    }
+  }
   const auto join = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
   };

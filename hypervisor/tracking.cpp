@@ -17,6 +17,16 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
+// The instructions by which locks are taken, as opposed to those that count.
+bool IsExchange(const Instruction& instruction) {
+  if (instruction.encoding != Encoding::kLegacy) return false;
+  const std::uint8_t opcode = instruction.opcode;
+  if (instruction.map == kMapOneByte) return opcode == 0x86 || opcode == 0x87;  // xchg
+  return instruction.map == kMap0F &&
+         (opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc7 ||  // cmpxchg
+          opcode == 0xab || opcode == 0xba);                     // bts
+}
+
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
@@ -49,6 +59,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
 void Tracking::SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime) {
   if (!runtime) return;
   static_runtime_ = std::move(runtime);
+  for (const StaticRuntime::Range& pages : static_runtime_->unwatched_pages())
+    space_.SetUntrackedCode(pages.begin, pages.end);
   observer_.SetRuntimeCode(
       [this](std::uint64_t address) { return static_runtime_->IsRuntime(address); });
 }
@@ -61,7 +73,7 @@ void Tracking::Register(Carrier& carrier) {
   page.events = 1;
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 void Tracking::OnStart(Carrier& carrier, pid_t tid) {
@@ -77,6 +89,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   const std::lock_guard lock(mutex_);
   DrainLocked();
   const bool starts = !active_.exchange(true);
+  ++starting_;
   alone_ = false;
   parent.thread_page().tracking = 1;
   if (static_runtime_) {
@@ -90,6 +103,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
 
 void Tracking::OnThreadRuns(Carrier& carrier, pid_t tid) {
   const std::lock_guard lock(mutex_);
+  --starting_;
   Register(carrier);
   observer_.OnThreadRuns(NumberOf(carrier), tid);
 }
@@ -108,7 +122,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
   carrier.thread_page().events = carrier.thread_page().tracking = 0;
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 bool Tracking::TryQuiet(Carrier& carrier) {
@@ -116,7 +130,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
   {
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    if (threads_.size() != 1 || !unjoined_.empty() || !active()) return false;
+    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active()) return false;
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
@@ -131,8 +145,9 @@ bool Tracking::TryQuiet(Carrier& carrier) {
 
 void Tracking::OnCloneFailed(ThreadId child) {
   const std::lock_guard lock(mutex_);
+  --starting_;
   observer_.OnThreadEnd(child);
-  alone_ = active() && threads_.size() == 1;
+  UpdateAloneLocked();
 }
 
 void Tracking::LockForFork() {
@@ -151,6 +166,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   space_.ForgetStates();
   const std::lock_guard lock(mutex_);
   threads_.clear();
+  starting_ = 0;
   unjoined_.clear();
   words_.clear();
   thread_words_.clear();
@@ -259,7 +275,7 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
 
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
-                                   bool atomic_by_debug_info) {
+                                   bool atomic_by_debug_info, bool exchanges) {
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
   if (access.size > kWord) return access.atomic ? EventKind::kAtomicRmw : plain;
@@ -270,7 +286,9 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
       observer_.OnFreshMemory(NumberOf(carrier), access.address, access.address + access.size);
     }
     use.atomic = true;
-    if (access.atomic) use.last_update = NumberOf(carrier);
+    const ThreadId thread = NumberOf(carrier);
+    if (exchanges && std::find(use.lockers.begin(), use.lockers.end(), thread) == use.lockers.end())
+      use.lockers.push_back(thread);
     return access.atomic  ? EventKind::kAtomicRmw
            : access.write ? EventKind::kAtomicWrite
                           : EventKind::kAtomicRead;
@@ -290,8 +308,11 @@ EventKind Tracking::ClassifyLocked(Carrier& carrier, const MemoryAccess& access,
     use.plainly_written = true;
     return plain;
   }
-  // The thread that took a lock by an atomic instruction gives it back by a plain store.
-  if (!use.broken && use.last_update == NumberOf(carrier)) return EventKind::kAtomicWrite;
+  // Who took a lock by an exchange gives it back by a plain store.
+  if (!use.broken &&
+      std::find(use.lockers.begin(), use.lockers.end(), NumberOf(carrier)) != use.lockers.end()) {
+    return EventKind::kAtomicWrite;
+  }
   use.broken = true;
   return plain;
 }
@@ -331,6 +352,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   }
   const bool by_debug_info =
       !atomic && observer_.IsAtomic(registers.rip, parts.front().access.address);
+  const bool exchanges = IsExchange(instruction);
   // Words that are only ever written atomically are read atomically; whether that is so here is
   // known once the lock is held.
   atomic_mutex_.lock();
@@ -340,7 +362,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     DrainLocked();
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const EventKind kind = ClassifyLocked(carrier, part.access, by_debug_info);
+      const EventKind kind =
+          ClassifyLocked(carrier, part.access, by_debug_info, part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
       EmitLocked(carrier, part.access, registers, kind);
     }
@@ -407,6 +430,21 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
     observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead, range.start,
                        range.end - range.start, registers, true, 0);
   }
+}
+
+void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
+                               const RegisterFile& registers) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                     DescriptorAddress(descriptor), 1, registers, true, 0);
+}
+
+void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  const std::uint64_t address = DescriptorAddress(descriptor);
+  observer_.OnFreshMemory(NumberOf(carrier), address, address + 1);
 }
 
 int Tracking::OnExit(int status) {

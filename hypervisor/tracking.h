@@ -94,6 +94,10 @@ class Tracking {
   // A system call reads or writes the caller's memory.
   void CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address, std::uint64_t size,
                        const RegisterFile& registers);
+  // A file descriptor is used, or (`write`) closed: closing it races with using it. Told as
+  // accesses to an address that no memory has (DescriptorAddress).
+  void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
+  void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
 
   // Hands all queued events to the observer.
@@ -115,17 +119,19 @@ class Tracking {
   // How a word has been used since tracking began. The compiler makes atomic loads and stores plain
   // instructions: which ones they are, the word's other uses tell.
   struct WordUse {
-    bool plainly_written = false;  // before any atomic instruction
-    bool atomic = false;           // by an atomic instruction, or one that debug info calls so
-    bool broken = false;           // atomic, and then plainly written by somebody else
-    ThreadId last_update = 0;      // the last atomic instruction's thread
+    bool plainly_written = false;   // before any atomic instruction
+    bool atomic = false;            // by an atomic instruction, or one that debug info calls so
+    bool broken = false;            // atomic, and then plainly written by somebody else
+    std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
-  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info);
+  EventKind ClassifyLocked(Carrier& carrier, const MemoryAccess& access, bool atomic_by_debug_info,
+                           bool exchanges);
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
   void Register(Carrier& carrier);
+  void UpdateAloneLocked() { alone_ = active() && threads_.size() == 1 && starting_ == 0; }
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
   static ThreadId NumberOf(Carrier& carrier) {
@@ -145,6 +151,7 @@ class Tracking {
 
   std::mutex mutex_;  // the observer, and what follows
   std::vector<Carrier*> threads_;
+  unsigned starting_ = 0;             // threads between OnClone and OnThreadRuns
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
   std::vector<std::pair<ThreadId, agent::QueuedEvent>> drained_;
   std::unordered_map<std::uint64_t, WordUse> words_;  // by address, of 1 to 8 bytes

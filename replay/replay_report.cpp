@@ -60,7 +60,7 @@ const char* AccessName(EventKind kind) {
 }
 
 void AppendAccess(const Access& access, const char* when, const StackTable& stacks,
-                  Symbolizer& symbolizer, std::string* text) {
+                  LogSymbolizer& symbolizer, std::string* text) {
   *text += fmt::format("  {} {} of {} bytes at {:#x} by thread {} (event {}), at {}\n", when,
                        AccessName(access.kind), access.size, access.address, access.thread,
                        access.index, PlaceText(symbolizer.Resolve(access.ip)));
@@ -91,7 +91,7 @@ json PlaceJson(const Place& place) {
   return object;
 }
 
-json AccessJson(const Access& access, const StackTable& stacks, Symbolizer& symbolizer) {
+json AccessJson(const Access& access, const StackTable& stacks, LogSymbolizer& symbolizer) {
   json object = {
       {"kind", AccessName(access.kind)}, {"thread", access.thread},
       {"address", access.address},       {"size", access.size},
@@ -106,7 +106,8 @@ json AccessJson(const Access& access, const StackTable& stacks, Symbolizer& symb
 
 }  // namespace
 
-std::string RaceReport(const LogIndex& index, const ReplayResult& result, Symbolizer& symbolizer) {
+std::string RaceReport(const LogIndex& index, const ReplayResult& result,
+                       LogSymbolizer& symbolizer) {
   const LogMetadata& metadata = index.metadata();
   std::string text = fmt::format("{}: {} events of {} threads\n",
                                  metadata.program.empty() ? "trap log" : metadata.program,
@@ -164,7 +165,7 @@ std::string ComparisonReport(const ReplayResult& result, const std::string& trut
 }
 
 json JsonReport(const LogIndex& index, const ReplayResult& result, const std::string& truth,
-                Symbolizer& symbolizer) {
+                LogSymbolizer& symbolizer) {
   json report = {{"program", index.metadata().program},
                  {"events", result.events},
                  {"threads", index.threads().size()},

@@ -12,7 +12,8 @@
 namespace trapline {
 
 // The races of each detector, one for each pair of places, in order of discovery.
-std::string RaceReport(const LogIndex& index, const ReplayResult& result, Symbolizer& symbolizer);
+std::string RaceReport(const LogIndex& index, const ReplayResult& result,
+                       LogSymbolizer& symbolizer);
 
 // A table of the detectors side by side: pairs of places found, and how many of them the detector
 // `truth` (one of the result's) found too, missed by comparison, or did not find; time; memory;
@@ -21,6 +22,6 @@ std::string ComparisonReport(const ReplayResult& result, const std::string& trut
 
 // Both as JSON; the comparison only if `truth` is not empty.
 nlohmann::json JsonReport(const LogIndex& index, const ReplayResult& result,
-                          const std::string& truth, Symbolizer& symbolizer);
+                          const std::string& truth, LogSymbolizer& symbolizer);
 
 }  // namespace trapline

@@ -1,89 +1,42 @@
 #include "replay/symbolizer.h"
 
-#include <cxxabi.h>
-#include <elfutils/libdwelf.h>
-#include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <memory>
+#include "symbols/debug_info.h"
+#include "symbols/elf_symbols.h"
+#include "symbols/module_image.h"
+#include "symbols/symbolizer.h"
 
 namespace trapline {
-namespace {
 
-std::string Hexadecimal(const unsigned char* bytes, int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
-}
+struct LogSymbolizer::Opened {
+  LogModule module;
+  bool tried = false;
+  std::unique_ptr<ModuleImage> image;  // null: file gone, or another one in its place
+  std::unique_ptr<ElfSymbols> symbols;
+  std::unique_ptr<DebugInfo> debug_info;  // null: none
+};
 
-std::string Demangled(const char* name) {
-  int error = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(name, nullptr, nullptr, &error), &std::free);
-  return error == 0 ? plain.get() : name;
-}
-
-const Dwfl_Callbacks& Callbacks() {
-  static char* debug_path = nullptr;
-  static const Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                            dwfl_offline_section_address, &debug_path};
-  return kCallbacks;
-}
-
-}  // namespace
-
-Symbolizer::Symbolizer(const std::vector<LogModule>& modules, bool use_files)
+LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
-  for (const LogModule& module : modules) modules_.push_back({module});
+  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}});
 }
 
-Symbolizer::~Symbolizer() {
-  for (const Opened& opened : modules_) {
-    if (opened.session != nullptr) dwfl_end(opened.session);
-  }
-}
+LogSymbolizer::~LogSymbolizer() = default;
 
-std::string BuildIdOf(const std::string& path) {
-  elf_version(EV_CURRENT);
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return {};
-  std::string id;
-  if (Elf* elf = elf_begin(descriptor, ELF_C_READ_MMAP, nullptr); elf != nullptr) {
-    const void* bytes = nullptr;
-    const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
-    if (size > 0)
-      id = Hexadecimal(static_cast<const unsigned char*>(bytes), static_cast<int>(size));
-    elf_end(elf);
-  }
-  close(descriptor);
-  return id;
-}
-
-void Symbolizer::Open(Opened& opened) const {
+void LogSymbolizer::Open(Opened& opened) const {
   opened.tried = true;
   // Another file in the module's place would give wrong names with confidence.
-  if (!use_files_ || opened.module.build_id.empty() ||
-      BuildIdOf(opened.module.path) != opened.module.build_id) {
-    return;
-  }
-  Dwfl* session = dwfl_begin(&Callbacks());
-  if (session == nullptr) return;
-  dwfl_report_begin(session);
-  const bool reported =
-      dwfl_report_elf(session, opened.module.path.c_str(), opened.module.path.c_str(), -1,
-                      opened.module.bias, true) != nullptr;
-  dwfl_report_end(session, nullptr, nullptr);
-  if (reported) {
-    opened.session = session;
-  } else {
-    dwfl_end(session);
-  }
+  if (!use_files_ || opened.module.build_id.empty()) return;
+  opened.image = ModuleImage::OpenFile(opened.module.path, opened.module.build_id,
+                                       SymbolizerOptions().debug_directory);
+  if (opened.image == nullptr) return;
+  opened.symbols = std::make_unique<ElfSymbols>(*opened.image);
+  if (Dwarf* dwarf = opened.image->dwarf(); dwarf != nullptr)
+    opened.debug_info = std::make_unique<DebugInfo>(dwarf);
 }
 
-const Place& Symbolizer::Resolve(std::uint64_t address) {
+const Place& LogSymbolizer::Resolve(std::uint64_t address) {
   const auto [at, is_new] = places_.try_emplace(address);
   Place& place = at->second;
   if (!is_new) return place;
@@ -94,16 +47,12 @@ const Place& Symbolizer::Resolve(std::uint64_t address) {
     place.build_id = opened.module.build_id;
     place.offset = address - opened.module.bias;
     if (!opened.tried) Open(opened);
-    if (opened.session == nullptr) break;
-    Dwfl_Module* module = dwfl_addrmodule(opened.session, address);
-    if (module == nullptr) break;
-    if (const char* name = dwfl_module_addrname(module, address); name != nullptr) {
-      place.function = Demangled(name);
-    }
-    if (Dwfl_Line* line = dwfl_module_getsrc(module, address); line != nullptr) {
-      const char* file = dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
-      if (file != nullptr) place.file = file;
-    }
+    if (opened.image == nullptr) break;
+    const SourceFrame frame =
+        NamesAt(opened.debug_info.get(), opened.symbols.get(), place.offset).front();
+    place.function = frame.function;
+    place.file = frame.file;
+    place.line = frame.line;
     break;
   }
   return place;

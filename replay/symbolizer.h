@@ -4,14 +4,17 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "replay/log_metadata.h"
 
-struct Dwfl;
-
 namespace trapline {
+
+class ModuleImage;
+class ElfSymbols;
+class DebugInfo;
 
 // What is known of one program address. `module` empty: it lies in none.
 struct Place {
@@ -19,28 +22,24 @@ struct Place {
   std::string module;  // path at recording
   std::string build_id;
   std::uint64_t offset = 0;  // address in the module's file (address - bias)
-  std::string function;      // empty = unknown
+  std::string function;      // the innermost, if others are inlined there; empty = unknown
   std::string file;
   int line = 0;
 };
 
 // Not thread-safe.
-class Symbolizer {
+class LogSymbolizer {
  public:
   // `use_files` false: modules and offsets only, which is the same on every machine.
-  Symbolizer(const std::vector<LogModule>& modules, bool use_files);
-  Symbolizer(const Symbolizer&) = delete;
-  Symbolizer& operator=(const Symbolizer&) = delete;
-  ~Symbolizer();
+  LogSymbolizer(const std::vector<LogModule>& modules, bool use_files);
+  LogSymbolizer(const LogSymbolizer&) = delete;
+  LogSymbolizer& operator=(const LogSymbolizer&) = delete;
+  ~LogSymbolizer();
 
   const Place& Resolve(std::uint64_t address);
 
  private:
-  struct Opened {
-    LogModule module;
-    bool tried = false;
-    Dwfl* session = nullptr;  // null: file gone, or another one in its place
-  };
+  struct Opened;
 
   void Open(Opened& opened) const;
 
@@ -51,8 +50,5 @@ class Symbolizer {
 
 // "function file:line", "module+0xoffset" or "0xaddress": as much as is known.
 std::string PlaceText(const Place& place);
-
-// The build id of the ELF file `path`, in hexadecimal; empty if it has none.
-std::string BuildIdOf(const std::string& path);
 
 }  // namespace trapline

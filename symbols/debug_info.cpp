@@ -65,6 +65,15 @@ bool IsReferenceCount(std::string_view mangled) {
          mangled.find("EEC2E") == std::string_view::npos;
 }
 
+// A walk through a tree of DIEs, parents before children, meets ever larger offsets. In a damaged
+// file it might meet the same ones over and over.
+bool Progress(Dwarf_Die& die, Dwarf_Off& walked_to) {
+  const Dwarf_Off offset = dwarf_dieoffset(&die);
+  if (offset <= walked_to) return false;
+  walked_to = offset;
+  return true;
+}
+
 bool IsScope(int tag) {
   switch (tag) {
     case DW_TAG_namespace:
@@ -150,6 +159,7 @@ DebugInfo::Unit* DebugInfo::UnitOf(std::uint64_t address) {
 void DebugInfo::Index(Unit& unit) {
   if (unit.indexed) return;
   unit.indexed = true;
+  walked_to_ = dwarf_dieoffset(&unit.die);
   IndexChildren(unit, unit.die, {}, 0);
   std::sort(unit.functions.begin(), unit.functions.end(),
             [](const Function& a, const Function& b) { return a.low < b.low; });
@@ -159,6 +169,7 @@ void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& 
   Dwarf_Die die;
   if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
   do {
+    if (!Progress(die, walked_to_)) return;
     const int tag = dwarf_tag(&die);
     if (tag == DW_TAG_subprogram) {
       Dwarf_Addr base = 0, low = 0, high = 0;
@@ -172,7 +183,7 @@ void DebugInfo::IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& 
     }
     if (tag == DW_TAG_variable || tag == DW_TAG_member) AddVariable(die);
     if (IsScope(tag)) IndexChildren(unit, die, InnerScope(scope, die), depth + 1);
-  } while (dwarf_siblingof(&die, &die) == 0);
+  } while (NextSibling(die));
 }
 
 void DebugInfo::AddVariable(Dwarf_Die& die) {
@@ -274,7 +285,7 @@ std::vector<Dwarf_Die> DebugInfo::Chain(Unit& unit, std::uint64_t address) {
       scope = die;
       found = true;
       break;
-    } while (dwarf_siblingof(&die, &die) == 0);
+    } while (NextSibling(die));
     if (!found) break;
   }
   return chain;
@@ -290,16 +301,20 @@ std::string DebugInfo::NameOf(Dwarf_Die& die) const {
   return scope != scopes_.end() ? scope->second + own : own;
 }
 
+void DebugInfo::TakeLine(Unit& unit, std::uint64_t address, SourceFrame& frame) {
+  Dwarf_Line* line = dwarf_getsrc_die(&unit.lines_die, address);
+  if (line == nullptr) return;
+  const char* file = dwarf_linesrc(line, nullptr, nullptr);
+  if (file != nullptr) frame.file = file;
+  static_cast<void>(dwarf_lineno(line, &frame.line));
+}
+
 std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
   std::vector<SourceFrame> frames;
   Unit* unit = UnitOf(address);
   if (unit == nullptr) return frames;
   SourceFrame frame;
-  if (Dwarf_Line* line = dwarf_getsrc_die(&unit->lines_die, address); line != nullptr) {
-    const char* file = dwarf_linesrc(line, nullptr, nullptr);
-    if (file != nullptr) frame.file = file;
-    static_cast<void>(dwarf_lineno(line, &frame.line));
-  }
+  TakeLine(*unit, address, frame);
   Dwarf_Files* files = nullptr;
   std::size_t file_count = 0;
   static_cast<void>(dwarf_getsrcfiles(&unit->lines_die, &files, &file_count));
@@ -330,6 +345,10 @@ std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
 bool DebugInfo::IsAtomic(std::uint64_t address) {
   Unit* unit = UnitOf(address);
   if (unit == nullptr) return false;
+  // Where there are lines only (-g1), or the inlined function was taken apart.
+  SourceFrame innermost;
+  TakeLine(*unit, address, innermost);
+  if (IsAtomicHeader(innermost.file)) return true;
   std::vector<Dwarf_Die> chain = Chain(*unit, address);
   for (std::size_t i = chain.size(); i-- > 0;) {
     const std::string file = FileOfDeclaration(chain[i]);
@@ -354,22 +373,23 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocal(std::uint64_t pc, std::u
   }
   // First where the function is now; then anywhere in it, for the ranges of blocks are not exact.
   for (const bool everywhere : {false, true}) {
-    const auto found = FindLocalIn(chain[0], pc, address, context, everywhere, 0, function);
+    Dwarf_Off walked_to = 0;
+    const auto found =
+        FindLocalIn(chain[0], pc, address, context, everywhere, 0, walked_to, function);
     if (found) return found;
   }
   return std::nullopt;
 }
 
-std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(Dwarf_Die& scope, std::uint64_t pc,
-                                                          std::uint64_t address,
-                                                          const EvaluationContext& context,
-                                                          bool everywhere, int depth,
-                                                          std::string& function) const {
+std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(
+    Dwarf_Die& scope, std::uint64_t pc, std::uint64_t address, const EvaluationContext& context,
+    bool everywhere, int depth, Dwarf_Off& walked_to, std::string& function) const {
   Dwarf_Die die;
   if (depth == kMaxDepth || dwarf_child(&scope, &die) != 0) return std::nullopt;
   const int scope_tag = dwarf_tag(&scope);
   const bool is_function = scope_tag == DW_TAG_subprogram || scope_tag == DW_TAG_inlined_subroutine;
   do {
+    if (!Progress(die, walked_to)) return std::nullopt;
     const int tag = dwarf_tag(&die);
     if (tag == DW_TAG_variable || tag == DW_TAG_formal_parameter) {
       const auto location = LocationAt(die, DW_AT_location, pc);
@@ -382,13 +402,14 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(Dwarf_Die& scope, std:
       }
     } else if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine) &&
                (everywhere || dwarf_haspc(&die, pc) == 1)) {
-      auto found = FindLocalIn(die, pc, address, context, everywhere, depth + 1, function);
+      auto found =
+          FindLocalIn(die, pc, address, context, everywhere, depth + 1, walked_to, function);
       if (found) {
         if (is_function && function.empty()) function = NameOf(scope);
         return found;
       }
     }
-  } while (dwarf_siblingof(&die, &die) == 0);
+  } while (NextSibling(die));
   return std::nullopt;
 }
 

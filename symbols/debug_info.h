@@ -75,6 +75,8 @@ class DebugInfo {
   };
 
   Unit* UnitOf(std::uint64_t address);
+  // File and line by the line table.
+  static void TakeLine(Unit& unit, std::uint64_t address, SourceFrame& frame);
   void Index(Unit& unit);
   void IndexChildren(Unit& unit, Dwarf_Die& parent, const std::string& scope, int depth);
   void AddVariable(Dwarf_Die& die);
@@ -83,7 +85,7 @@ class DebugInfo {
   static Variable Described(Dwarf_Die& die, std::uint64_t begin, std::uint64_t address);
   std::optional<Variable> FindLocalIn(Dwarf_Die& scope, std::uint64_t pc, std::uint64_t address,
                                       const EvaluationContext& context, bool everywhere, int depth,
-                                      std::string& function) const;
+                                      Dwarf_Off& walked_to, std::string& function) const;
   // Mangled, or else with the scopes it is in.
   std::string NameOf(Dwarf_Die& die) const;
   // The function at `address` and what is inlined there, outermost first.
@@ -93,6 +95,7 @@ class DebugInfo {
   std::vector<Range> ranges_;  // sorted by low
   // Of functions that have no linkage name, by the offset of their DIE.
   std::unordered_map<Dwarf_Off, std::string> scopes_;
+  Dwarf_Off walked_to_ = 0;  // in the unit that is being indexed
   bool all_indexed_ = false;
   std::uint64_t information_size_ = 0;           // bytes of .debug_info
   std::vector<Static> statics_, thread_locals_;  // sorted by begin once all is indexed

@@ -37,7 +37,7 @@ std::vector<std::uint64_t> Dimensions(Dwarf_Die& array) {
       // An array of no elements has its upper bound at -1, or none.
       lengths.push_back(Number(die, DW_AT_upper_bound, value) ? value + 1 : 0);
     }
-  } while (dwarf_siblingof(&die, &die) == 0);
+  } while (NextSibling(die));
   return lengths;
 }
 
@@ -162,7 +162,7 @@ bool FindMember(Dwarf_Die& aggregate, std::uint64_t& offset, Dwarf_Die& member) 
       member = die;
       return true;
     }
-  } while (dwarf_siblingof(&die, &die) == 0);
+  } while (NextSibling(die));
   return false;
 }
 
@@ -202,6 +202,11 @@ const char* DeclarationFile(Dwarf_Die& die) {
     return nullptr;
   }
   return dwarf_filesrc(files, number, nullptr, nullptr);
+}
+
+bool NextSibling(Dwarf_Die& die) {
+  const Dwarf_Off before = dwarf_dieoffset(&die);
+  return dwarf_siblingof(&die, &die) == 0 && dwarf_dieoffset(&die) > before;
 }
 
 bool TypeOf(Dwarf_Die& die, Dwarf_Die& type) {

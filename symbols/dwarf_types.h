@@ -10,6 +10,10 @@
 
 namespace trapline {
 
+// To the next DIE of the same parent. False if there is none; a damaged file may lead backwards,
+// which is none as well, so that every walk ends.
+bool NextSibling(Dwarf_Die& die);
+
 // The type of a variable, member or parameter. False if there is none.
 bool TypeOf(Dwarf_Die& die, Dwarf_Die& type);
 

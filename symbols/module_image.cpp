@@ -179,6 +179,18 @@ std::unique_ptr<ModuleImage> ModuleImage::Open(const Module& module, const Memor
   return image;
 }
 
+std::unique_ptr<ModuleImage> ModuleImage::OpenFile(const std::string& path,
+                                                   const std::string& build_id,
+                                                   const std::string& debug_directory) {
+  std::unique_ptr<ModuleImage> image(new ModuleImage);
+  image->path_ = path;
+  image->build_id_ = build_id;
+  image->debug_directory_ = debug_directory;
+  image->file_ = ElfFile::Open(path);
+  if (image->file_ == nullptr || BuildIdOfFile(path) != build_id) return nullptr;
+  return image;
+}
+
 ModuleImage::~ModuleImage() { dwarf_end(dwarf_); }
 
 std::unique_ptr<ElfFile> ModuleImage::FindDebugFile() const {

@@ -51,6 +51,9 @@ class ModuleImage {
   // not even that can be read.
   static std::unique_ptr<ModuleImage> Open(const Module& module, const MemoryReader& memory,
                                            const std::string& debug_directory);
+  // The file alone, which must have that build id. Null otherwise.
+  static std::unique_ptr<ModuleImage> OpenFile(const std::string& path, const std::string& build_id,
+                                               const std::string& debug_directory);
   ~ModuleImage();
 
   const ElfFile& file() const { return *file_; }

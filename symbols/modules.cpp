@@ -236,6 +236,14 @@ const Module* Modules::Find(std::uint64_t address) {
   });
 }
 
+const Module* Modules::FindKnown(std::uint64_t address) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (FindLoaded(address) == nullptr) return nullptr;
+  }
+  return Find(address);
+}
+
 const Module* Modules::Find(std::uint64_t address, std::uint32_t generation) {
   {
     const std::shared_lock lock(mutex_);

@@ -78,6 +78,10 @@ class Modules {
   // but lies in no mapping known so far, or in one that OnUnmap took away.
   const Module* Find(std::uint64_t address);
 
+  // The same, but never reads the maps for an address outside all modules known so far: for heaps
+  // and stacks, whose mappings come and go. Code that runs is known by then.
+  const Module* FindKnown(std::uint64_t address);
+
   // The module that covered `address` in that generation. A stack that is kept for later is kept
   // together with generation() at the time it was taken.
   const Module* Find(std::uint64_t address, std::uint32_t generation);

@@ -108,6 +108,22 @@ std::string Demangle(const std::string& name) {
   return text;
 }
 
+std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
+                                 std::uint64_t offset) {
+  std::vector<SourceFrame> frames;
+  if (debug_info != nullptr) frames = debug_info->Frames(offset);
+  if (frames.empty()) frames.emplace_back();
+  const ElfSymbols::Symbol* symbol = symbols != nullptr ? symbols->FindFunction(offset) : nullptr;
+  // Debug information has no linkage names of what is local to a file.
+  std::string& function = frames.back().function;
+  if (symbol != nullptr &&
+      (function.empty() || (IsMangled(symbol->name) && !IsMangled(function.c_str())))) {
+    function = symbol->name;
+  }
+  for (SourceFrame& frame : frames) frame.function = Demangle(frame.function);
+  return frames;
+}
+
 class Symbolizer::Implementation {
  public:
   Implementation(Modules& modules, SymbolizerOptions options)
@@ -121,19 +137,11 @@ class Symbolizer::Implementation {
       place.offset = address - module->bias;
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
-      if (contents.debug_info) place.frames = contents.debug_info->Frames(place.offset);
-      const ElfSymbols::Symbol* symbol =
-          contents.symbols ? contents.symbols->FindFunction(place.offset) : nullptr;
-      if (symbol != nullptr) {
-        if (place.frames.empty()) place.frames.emplace_back();
-        // Debug information has no linkage names of what is local to a file.
-        std::string& function = place.frames.back().function;
-        if (function.empty() || (IsMangled(symbol->name) && !IsMangled(function.c_str())))
-          function = symbol->name;
-      }
-      for (SourceFrame& frame : place.frames) frame.function = Demangle(frame.function);
+      place.frames = NamesAt(contents.debug_info ? &*contents.debug_info : nullptr,
+                             contents.symbols ? &*contents.symbols : nullptr, place.offset);
+    } else {
+      place.frames.emplace_back();
     }
-    if (place.frames.empty()) place.frames.emplace_back();
     return place;
   }
 
@@ -206,7 +214,7 @@ class Symbolizer::Implementation {
       const auto known = atomic_data_.find(address);
       if (known != atomic_data_.end()) return known->second;
     }
-    const Module* module = modules_.Find(address);
+    const Module* module = modules_.FindKnown(address);
     if (module == nullptr) return false;
     bool answer = false;
     {

@@ -15,6 +15,9 @@
 
 namespace trapline {
 
+class DebugInfo;
+class ElfSymbols;
+
 // One function at a code address. Empty strings and 0: not known.
 struct SourceFrame {
   std::string function;  // demangled
@@ -103,7 +106,8 @@ class Symbolizer {
   bool IsAtomicByDebugInfo(std::uint64_t pc);
 
   // Whether `address` lies in a global variable, or a member or element of one, of type _Atomic or
-  // std::atomic. False without debug info. Remembered.
+  // std::atomic, or is the guard of a static local variable. False without debug info (the guard:
+  // without symbols). Remembered. Knows modules of which some code was looked up before.
   bool IsAtomicVariable(std::uint64_t address);
 
   // What was learnt of [begin, end) no longer holds (see Modules::OnUnmap, which must be called
@@ -118,6 +122,11 @@ class Symbolizer {
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
 };
+
+// The functions at `offset` in the file that these belong to (either may be null), innermost first;
+// at least one, of which nothing may be known.
+std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
+                                 std::uint64_t offset);
 
 // The name as the language writes it; `name` itself if it is not a mangled one.
 std::string Demangle(const std::string& name);

@@ -189,7 +189,9 @@ void RaceDetection::OnAccess(ThreadId thread, EventKind kind, std::uint64_t addr
                              std::uint64_t ip) {
   Thread& state = ThreadOf(thread);
   if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
-  if ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 || IsBenign(address, size))
+  // What is not to be reported may still order threads.
+  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
+                              IsBenign(address, size)))
     return;
   Context context{Unwind(registers), state.locks, modules_.generation()};
   std::uint64_t place = registers.rip;
@@ -275,6 +277,9 @@ void RaceDetection::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     freed.ip = event.ip - 1;
     freed.stack = Intern({{event.ip - 1}, state.locks, modules_.generation()});
     if (!IsBenign(freed.address, freed.size)) Feed(freed);
+    // The block keeps this write until it is given out again: a later use of it by another thread
+    // races with its end.
+    return;
   }
   ClearHistory(thread, event.address, event.address + size);
 }
@@ -289,6 +294,22 @@ void RaceDetection::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& qu
     if (state.ignored_synchronisation != 0) return;
     event.kind = kind;
     Feed(event);
+  };
+  // The object itself is memory too: who begins or ends it races with who uses it.
+  const auto touch = [&](EventKind kind) {
+    const auto& ignored = kind == EventKind::kWrite ? state.ignored_writes : state.ignored_reads;
+    if (ignored != 0 || queued.ip == 0 || IsUntracked(queued.ip - 1) ||
+        IsBenign(queued.address, 1)) {
+      return;
+    }
+    Event access{};
+    access.kind = kind;
+    access.thread = thread;
+    access.address = queued.address;
+    access.size = 1;
+    access.ip = queued.ip - 1;
+    access.stack = Intern({{queued.ip - 1}, state.locks, modules_.generation()});
+    Feed(access);
   };
   const auto take = [&](bool shared) {
     state.locks.push_back({queued.address, queued.size, shared, queued.ip});
@@ -308,18 +329,22 @@ void RaceDetection::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& qu
   };
   switch (queued.kind) {
     case TRAPLINE_ACQUIRE:
-      take(false);
       synchronise(EventKind::kAcquire);
+      touch(EventKind::kAtomicRead);
+      take(false);
       break;
     case TRAPLINE_RELEASE:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kRelease);
       give_back();
       break;
     case TRAPLINE_ACQUIRE_SHARED:
-      take(true);
       synchronise(EventKind::kAcquireShared);
+      touch(EventKind::kAtomicRead);
+      take(true);
       break;
     case TRAPLINE_RELEASE_SHARED:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kReleaseShared);
       give_back();
       break;
@@ -329,7 +354,15 @@ void RaceDetection::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& qu
     case TRAPLINE_HAPPENS_AFTER:
       synchronise(EventKind::kHappensAfter);
       break;
+    case TRAPLINE_SYNC_CREATED:
+    case TRAPLINE_SYNC_DESTROYED:
+      touch(EventKind::kWrite);
+      break;
+    case TRAPLINE_SYNC_USED:
+      touch(EventKind::kAtomicRead);
+      break;
     case TRAPLINE_BARRIER_ENTER:
+      touch(EventKind::kAtomicRead);
       synchronise(EventKind::kBarrierEnter);
       break;
     case TRAPLINE_BARRIER_LEAVE:
@@ -486,6 +519,9 @@ ReportAccess RaceDetection::Describe(const Access& access) {
 }
 
 ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) {
+  if (address >= kDescriptorAddresses)
+    return MappingLocation{fmt::format("file descriptor {}", (address - kDescriptorAddresses) / 8),
+                           0};
   for (const auto& [number, state] : threads_) {
     // The block of thread-local variables lies right below the thread pointer, the stack below.
     constexpr std::uint64_t kLargestBlock = 1 << 20;

@@ -84,7 +84,7 @@ int Run(const Arguments& arguments) {
   const Status status = Replay(index, options, &result);
   if (progress) fmt::print(stderr, "\r{:<70}\r", "");
   if (!status.ok()) return Fail(status.message());
-  Symbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
+  LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
   fmt::print("{}", RaceReport(index, result, symbolizer));
   if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));
   if (!arguments.json.empty()) {

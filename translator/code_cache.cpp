@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::uint64_t kTablePairs = 65536;
 constexpr unsigned kProbes = 8;
-constexpr std::uint64_t kTableSize = (kTablePairs + kProbes) * 16;
-constexpr std::uint64_t kSitesSize = 8u << 20;
+static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
 constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
 constexpr unsigned kFlagSearch = 16;  // instructions looked at for what becomes of the flags
@@ -68,37 +67,34 @@ bool MustStep(const Instruction& in) {
   if (in.branch == Branch::kConditional && IsOneByte(in, 0xc7)) return true;  // xbegin
   if (legacy && in.map == kMapOneByte) {
     switch (in.opcode) {
-      case 0x6c:
+      case 0x6c:  // ports
       case 0x6d:
       case 0x6e:
       case 0x6f:
-        return true;  // ports
-      case 0x8c:
+      case 0x8c:  // segment registers
       case 0x8e:
-        return true;  // segment registers
-      case 0xc8:
-        return true;  // enter
+      case 0xc8:  // enter
+        return true;
       default:
         break;
     }
   }
   if (legacy && in.map == kMap0F) {
     switch (in.opcode) {
-      case 0x34:
-        return true;  // sysenter
-      case 0xa0:
+      case 0x34:  // sysenter
+      case 0xa0:  // fs, gs
       case 0xa1:
       case 0xa8:
       case 0xa9:
-        return true;  // fs, gs
       case 0xb2:
       case 0xb4:
       case 0xb5:
         return true;
-      case 0xae:  // rdgsbase, wrfsbase, wrgsbase; rdfsbase is harmless
-        if (in.mandatory == 0xf3 && !in.modrm_is_memory() && (in.modrm >> 3 & 7) < 4)
-          return (in.modrm >> 3 & 7) != 0;
+      case 0xae: {  // rdgsbase, wrfsbase, wrgsbase; rdfsbase is harmless
+        const unsigned reg = in.modrm >> 3 & 7;
+        if (in.mandatory == 0xf3 && !in.modrm_is_memory() && reg >= 1 && reg <= 3) return true;
         break;
+      }
       default:
         break;
     }
@@ -289,7 +285,7 @@ class CodeCache::RegionBuilder {
 
   // --- thread page
 
-  std::uint64_t Slot(std::size_t offset) const { return AddressOf(cache_.thread_) + offset; }
+  std::uint64_t Slot(std::size_t offset) const { return cache_.SlotAddress(offset); }
   std::uint64_t Saved(std::uint8_t reg) const {
     return Slot(offsetof(CacheThread, saved)) + 8u * reg;
   }
@@ -608,7 +604,11 @@ class CodeCache::RegionBuilder {
     site.atomic = item.in.atomic;
     cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
     site.instruction = cache_.site_instructions_.back().get();
-    EmitSlowCall(cache_.NewSite(site), cache_.full_slow_stub_);
+    const bool vector =
+        std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
+          return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
+        });
+    EmitSlowCall(cache_.NewSite(site), vector ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
   }
 
   // --- the instructions themselves
@@ -812,12 +812,13 @@ class CodeCache::RegionBuilder {
       out_.Bytes({0x48, 0xc7, 0x44, 0x24, 0xf8});  // movq $imm32, -8(%rsp)
       out_.Imm32(address);
     } else {
-      if (gs) out_.Bytes({0x65});
-      out_.Bytes({0xc7, 0x44, 0x24, 0xf8});
-      out_.Imm32(address);
-      if (gs) out_.Bytes({0x65});
-      out_.Bytes({0xc7, 0x44, 0x24, 0xfc});
-      out_.Imm32(address >> 32);
+      // In one store: the return's load of two halves would have to wait for both to reach the
+      // cache (8 ns).
+      const std::uint8_t scratch = Scratch(item, 0);
+      Save(scratch);
+      out_.MoveImm(scratch, address);
+      out_.WithBase(0x89, scratch, kRsp, -8, gs);
+      Restore(scratch);
     }
     out_.Lea(kRsp, kRsp, -8);
   }
@@ -861,8 +862,11 @@ class CodeCache::RegionBuilder {
       out_.WithBase(0x8b, reg, kRsp, 0, true);
       if (reg != kRsp) Popped(item);
     } else if (opcode == 0x68 || opcode == 0x6a) {
-      std::int32_t value = static_cast<std::int8_t>(item.bytes[in.immediate_offset]);
-      if (opcode == 0x68) std::memcpy(&value, item.bytes + in.immediate_offset, 4);
+      std::int8_t byte = 0;
+      std::int32_t value = 0;
+      std::memcpy(&byte, item.bytes + in.immediate_offset, 1);
+      std::memcpy(&value, item.bytes + in.immediate_offset, opcode == 0x68 ? 4 : 0);
+      if (opcode == 0x6a) value = static_cast<int>(byte);
       out_.Bytes({0x65, 0x48, 0xc7, 0x44, 0x24, 0xf8});
       out_.Imm32(static_cast<std::uint64_t>(std::int64_t{value}));
       out_.Lea(kRsp, kRsp, -8);
@@ -1016,36 +1020,41 @@ class CodeCache::RegionBuilder {
 };
 
 CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
-  code_ = AddressOf(MapLow(options_.code_size, PROT_READ | PROT_WRITE | PROT_EXEC));
-  thread_ = static_cast<CacheThread*>(MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE));
-  table_ = AddressOf(MapLow(kTableSize, PROT_READ | PROT_WRITE));
-  sites_ = AddressOf(MapLow(kSitesSize, PROT_READ | PROT_WRITE));
-  new (thread_) CacheThread{};
-  thread_->registers.xsave = thread_->xsave;
+  if (options_.memory) {
+    memory_ = *options_.memory;
+  } else {
+    memory_.code = AddressOf(MapLow(options_.code_size, PROT_READ | PROT_WRITE | PROT_EXEC));
+    memory_.table = AddressOf(MapLow(CacheMemory::kTableSize, PROT_READ | PROT_WRITE));
+    memory_.sites = AddressOf(MapLow(CacheMemory::kSitesSize, PROT_READ | PROT_WRITE));
+    thread_ = new (MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE)) CacheThread{};
+    thread_->registers.xsave = thread_->xsave;
+    memory_.thread = AddressOf(thread_);
+  }
   EmitStubs();
   Flush();
   statistics_ = {};
 }
 
 CodeCache::~CodeCache() {
-  munmap(reinterpret_cast<void*>(code_), options_.code_size);
+  if (options_.memory) return;
+  munmap(reinterpret_cast<void*>(memory_.code), options_.code_size);
+  munmap(reinterpret_cast<void*>(memory_.table), CacheMemory::kTableSize);
+  munmap(reinterpret_cast<void*>(memory_.sites), CacheMemory::kSitesSize);
   munmap(thread_, sizeof(CacheThread));
-  munmap(reinterpret_cast<void*>(table_), kTableSize);
-  munmap(reinterpret_cast<void*>(sites_), kSitesSize);
 }
 
 void CodeCache::EmitProbe(Emitter& out) const {
-  const auto slot = [&](std::size_t offset) { return AddressOf(thread_) + offset; };
+  const auto slot = [&](std::size_t offset) { return SlotAddress(offset); };
   const auto saved = [&](std::uint8_t reg) {
     return slot(offsetof(CacheThread, saved)) + 8u * reg;
   };
   out.Bytes({0x48, 0x8b, 0x0c, 0xd5});  // mov table(,%rdx,8), %rcx
-  out.Imm32(table_);
+  out.Imm32(memory_.table);
   out.LeaSum(kRcx, kRcx, kRax);
   out.Bytes({0xe3, 2, 0xeb, 0});  // jrcxz over the jump to the end
   const std::uint32_t skip = out.offset();
   out.Bytes({0x48, 0x8b, 0x04, 0xd5});  // mov table + 8(,%rdx,8), %rax
-  out.Imm32(table_ + 8);
+  out.Imm32(memory_.table + 8);
   out.StoreAbsolute(kRax, slot(offsetof(CacheThread, jump)));
   out.LoadAbsolute(kRax, saved(kRax));
   out.LoadAbsolute(kRcx, saved(kRcx));
@@ -1056,8 +1065,8 @@ void CodeCache::EmitProbe(Emitter& out) const {
 
 // Stubs lie at the start of the code and stay.
 void CodeCache::EmitStubs() {
-  Emitter out(code_);
-  const auto slot = [&](std::size_t offset) { return AddressOf(thread_) + offset; };
+  Emitter out(memory_.code);
+  const auto slot = [&](std::size_t offset) { return SlotAddress(offset); };
   const auto saved = [&](std::uint8_t reg) {
     return slot(offsetof(CacheThread, saved)) + 8u * reg;
   };
@@ -1079,6 +1088,7 @@ void CodeCache::EmitStubs() {
 
   // Exit: all registers into the register file, then back to the caller of the entry.
   exit_stub_ = out.here();
+  if (options_.memory) out.Bytes({0xe6, options_.exit_port, 0x0f, 0x0b});  // out %al, $port; ud2
   for (std::uint8_t reg = 0; reg < 16; ++reg) out.StoreAbsolute(reg, gpr(reg));
   out.MoveImm(kRsp, stack_top);
   out.Bytes({0x9c});  // pushfq
@@ -1102,7 +1112,7 @@ void CodeCache::EmitStubs() {
 
   // Slow paths: called on the slow stack with the site pushed before the return address.
   static constexpr std::uint8_t kCallerSaved[] = {kRax, kRcx, kRdx, kRsi, kRdi, 8, 9, 10, 11};
-  const auto slow_path = [&](bool full) {
+  const auto slow_path = [&](bool full, bool vector) {
     const std::uint64_t start = out.here();
     out.Bytes({0x9c});
     for (const std::uint8_t reg : kCallerSaved) out.Push(reg);
@@ -1126,7 +1136,7 @@ void CodeCache::EmitStubs() {
       out.StoreAbsolute(kRax, slot(offsetof(CacheThread, registers) + offsetof(RegisterFile, rip)));
     }
     out.Bytes({0xfc});
-    if (full || options_.save_vector_state) vector_state(4);
+    if (vector || options_.save_vector_state) vector_state(4);
     out.WithBase(0x8b, kRdi, kRsp, 8 * 11, false);
     out.LoadAbsolute(kRsi, slot(offsetof(CacheThread, access_address)));
     out.MoveImm(kRdx, full ? slot(offsetof(CacheThread, registers)) : 0);
@@ -1137,8 +1147,9 @@ void CodeCache::EmitStubs() {
     out.Bytes({0x9d, 0xc2, 8, 0});  // popfq; ret $8
     return start;
   };
-  slow_stub_ = slow_path(false);
-  full_slow_stub_ = slow_path(true);
+  slow_stub_ = slow_path(false, false);
+  full_slow_stub_ = slow_path(true, false);
+  vector_slow_stub_ = slow_path(true, true);
 
   // The pairs after the first, then out.
   probe_stub_ = out.here();
@@ -1151,13 +1162,13 @@ void CodeCache::EmitStubs() {
                        static_cast<std::uint32_t>(ExitKind::kLookup));
   out.JumpTo(exit_stub_);
 
-  std::memcpy(reinterpret_cast<void*>(code_), out.bytes().data(), out.bytes().size());
+  std::memcpy(reinterpret_cast<void*>(memory_.code), out.bytes().data(), out.bytes().size());
   stubs_size_ = (out.bytes().size() + 63) & ~std::uint64_t{63};
 }
 
 const AccessSite* CodeCache::NewSite(const AccessSite& site) {
-  if (sites_used_ + sizeof(AccessSite) > kSitesSize) throw std::bad_alloc();
-  auto* const placed = new (reinterpret_cast<void*>(sites_ + sites_used_)) AccessSite(site);
+  if (sites_used_ + sizeof(AccessSite) > CacheMemory::kSitesSize) throw std::bad_alloc();
+  auto* const placed = new (reinterpret_cast<void*>(memory_.sites + sites_used_)) AccessSite(site);
   sites_used_ += sizeof(AccessSite);
   return placed;
 }
@@ -1167,16 +1178,24 @@ std::uint64_t CodeCache::Find(std::uint64_t rip) const {
   return found == entries_.end() ? 0 : found->second;
 }
 
+bool CodeCache::full() const {
+  // The largest instrumented instructions take some 250 bytes, with two sites and an exit.
+  const std::uint64_t instructions = options_.max_instructions;
+  return code_used_ + instructions * 512 > options_.code_size ||
+         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize;
+}
+
 std::uint64_t CodeCache::Translate(std::uint64_t rip) {
   if (const std::uint64_t known = Find(rip); known != 0) return known;
-  // Sixty bytes an access in the largest case, plus exits: far below this for a region.
-  const std::uint64_t worst = std::uint64_t{options_.max_instructions} * 512;
-  if (code_used_ + worst > options_.code_size || sites_used_ + worst > kSitesSize) Flush();
-  RegionBuilder builder(*this, code_ + code_used_);
+  if (full()) {
+    if (options_.memory) return 0;
+    Flush();
+  }
+  RegionBuilder builder(*this, memory_.code + code_used_);
   if (!builder.Discover(rip)) return 0;
   builder.Emit();
   const auto& bytes = builder.out().bytes();
-  std::memcpy(reinterpret_cast<void*>(code_ + code_used_), bytes.data(), bytes.size());
+  std::memcpy(reinterpret_cast<void*>(memory_.code + code_used_), bytes.data(), bytes.size());
   code_used_ += (bytes.size() + 63) & ~std::uint64_t{63};
   statistics_.code_bytes = code_used_;
   builder.Publish();
@@ -1212,7 +1231,7 @@ std::uint64_t CodeCache::FollowLookup(std::uint64_t rip) {
 // Pairs are only ever filled once between flushes, so that no thread sees a key with another key's
 // address.
 void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
-  auto* pair = reinterpret_cast<std::uint64_t*>(table_) + 2 * (rip % kTablePairs);
+  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
   for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
     if (pair[1] != 0) continue;
     __atomic_store_n(&pair[1], address, __ATOMIC_RELEASE);
@@ -1223,7 +1242,7 @@ void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
 
 // A key that no address with this index has.
 void CodeCache::ClearTable(std::uint64_t rip) {
-  auto* pair = reinterpret_cast<std::uint64_t*>(table_) + 2 * (rip % kTablePairs);
+  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
   for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
     if (pair[0] == ~rip + 1) __atomic_store_n(&pair[0], kNoKey, __ATOMIC_RELEASE);
   }
@@ -1265,6 +1284,18 @@ void CodeCache::Invalidate(std::uint64_t start, std::uint64_t end) {
   }
 }
 
+void CodeCache::RemoveAll() {
+  for (Link& link : links_) {
+    if (link.region == nullptr) continue;
+    StoreDisplacement(link.displacement, link.stub);
+    link.linked = false;
+    link.region = nullptr;
+  }
+  for (const auto& [begin, region] : regions_) region->removed = true;
+  for (const auto& [rip, address] : entries_) ClearTable(rip);
+  entries_.clear();
+}
+
 void CodeCache::Flush() {
   entries_.clear();
   regions_.clear();
@@ -1272,15 +1303,16 @@ void CodeCache::Flush() {
   site_instructions_.clear();
   sites_used_ = 0;
   code_used_ = stubs_size_;
-  auto* pair = reinterpret_cast<std::uint64_t*>(table_);
-  for (std::uint64_t i = 0; i < kTableSize / 16; ++i) {
+  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (std::uint64_t i = 0; i < CacheMemory::kTableSize / 16; ++i) {
     pair[2 * i] = kNoKey;
     pair[2 * i + 1] = 0;
   }
   ++statistics_.flushes;
 }
 
-std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) const {
+std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers,
+                                               const CacheThread& thread) const {
   auto found = regions_.upper_bound(registers.rip);
   if (found == regions_.begin()) return std::nullopt;
   const Region& region = *std::prev(found)->second;
@@ -1302,11 +1334,11 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
                     ((rax & 1) != 0 ? kOverflow : 0);
   }
   if (mapping.rip_is_in_rax) result.rip = registers.gpr[kRax];
-  if (mapping.rip_is_target) result.rip = thread_->target;
+  if (mapping.rip_is_target) result.rip = thread.target;
   for (unsigned reg = 0; reg < 16; ++reg) {
-    if ((mapping.saved >> reg & 1) != 0) result.gpr[reg] = thread_->saved[reg];
+    if ((mapping.saved >> reg & 1) != 0) result.gpr[reg] = thread.saved[reg];
   }
-  if (mapping.rsp_saved) result.gpr[kRsp] = thread_->program_rsp;
+  if (mapping.rsp_saved) result.gpr[kRsp] = thread.program_rsp;
   result.gpr[kRsp] += mapping.rsp_behind;
   if (mapping.rdi_is_mirror) result.gpr[kRdi] -= options_.mirror_offset;
   if (mapping.rcx_is_cache_address) result.gpr[kRcx] = mapping.rip;
@@ -1320,7 +1352,7 @@ std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers) co
 }
 
 CodeCache::RunResult CodeCache::Run(RegisterFile& registers, std::uint64_t stop) {
-  std::uint64_t address = Translate(registers.rip);
+  std::uint64_t address = thread_ == nullptr ? 0 : Translate(registers.rip);
   if (address == 0) return RunResult::kNoCode;
   thread_->fs_base = registers.fs_base;
   thread_->gs_base = registers.gs_base;

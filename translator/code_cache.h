@@ -46,6 +46,19 @@ enum class ExitKind : std::uint64_t {
   kStep,    // the instruction at `argument` cannot be run from the cache
 };
 
+// Addresses of the cache's memory, all below 2 GiB, zeroed and page-aligned, mapped by whoever
+// makes the cache; the code executable. `thread` may be other memory for each thread that runs in
+// the cache, and need not be readable here.
+struct CacheMemory {
+  static constexpr std::size_t kTableSize = (65536 + 8) * 16;
+  static constexpr std::size_t kSitesSize = 8u << 20;
+
+  std::uint64_t code = 0;    // TranslatorOptions::code_size bytes
+  std::uint64_t table = 0;   // kTableSize; 65,536 pairs {-program address, cache address}
+  std::uint64_t sites = 0;   // kSitesSize
+  std::uint64_t thread = 0;  // sizeof(CacheThread)
+};
+
 struct TranslatorOptions {
   // Copies up to `size` bytes of code at `address`; the number of bytes that could be read.
   std::function<std::size_t(std::uint64_t address, std::uint8_t* to, std::size_t size)> read_code;
@@ -58,7 +71,12 @@ struct TranslatorOptions {
   bool save_vector_state =
       false;  // the handler, or what runs between entries, uses vector registers
   std::uint32_t code_size = 16u << 20;  // bytes
-  unsigned max_instructions = 1024;     // in one region
+  // Without it the cache maps its own, and Run can be called.
+  std::optional<CacheMemory> memory;
+  // How the cache is left when `memory` is set: by `out %al` to this port, all registers being the
+  // program's.
+  std::uint8_t exit_port = 0;
+  unsigned max_instructions = 1024;  // in one region
 };
 
 struct CacheStatistics {
@@ -80,6 +98,7 @@ class CodeCache {
   CodeCache(const CodeCache&) = delete;
   CodeCache& operator=(const CodeCache&) = delete;
 
+  // Of a cache with its own memory.
   CacheThread& thread() { return *thread_; }
 
   // The cache address of the program's instruction at `rip`, translated if need be; 0 if its bytes
@@ -98,12 +117,19 @@ class CodeCache {
   // The program's registers, given those at a cache address: what it would have natively before the
   // instruction that was interrupted. Nothing if the address is not in a region (a stub, or not the
   // cache).
-  std::optional<RegisterFile> Recover(const RegisterFile& registers) const;
+  // `thread` is the memory of the thread that was interrupted.
+  std::optional<RegisterFile> Recover(const RegisterFile& registers,
+                                      const CacheThread& thread) const;
 
   // Removes all regions that hold an instruction with a byte in [start, end). Threads inside leave
   // at their next branch.
   void Invalidate(std::uint64_t start, std::uint64_t end);
+  // Removes everything in the same way. The bytes are used again after Flush, for which every
+  // thread must have been outside since, so that none runs in them.
+  void RemoveAll();
   void Flush();
+  // There is no room for another region.
+  bool full() const;
 
   // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
   // must be stepped, whose address rip then is. All other registers are read from and left in
@@ -115,8 +141,8 @@ class CodeCache {
 
   const CacheStatistics& statistics() const { return statistics_; }
   // Cache address range of the code, for tests and for telling where a signal hit.
-  std::uint64_t code_begin() const { return code_; }
-  std::uint64_t code_end() const { return code_ + options_.code_size; }
+  std::uint64_t code_begin() const { return memory_.code; }
+  std::uint64_t code_end() const { return memory_.code + options_.code_size; }
 
  private:
   struct Item;
@@ -156,6 +182,7 @@ class CodeCache {
   static constexpr std::uint64_t kNoKey =
       1;  // in a pair of the table: never the negative of a program address
 
+  std::uint64_t SlotAddress(std::size_t offset) const { return memory_.thread + offset; }
   void EmitStubs();
   // rdx: twice the number of a pair, rax: a target. Jumps to its copy if the pair is the target's,
   // else falls through.
@@ -167,17 +194,16 @@ class CodeCache {
   const AccessSite* NewSite(const AccessSite& site);
 
   TranslatorOptions options_;
-  CacheThread* thread_ = nullptr;
-  std::uint64_t code_ = 0;
+  CacheThread* thread_ = nullptr;  // only with own memory
+  CacheMemory memory_;
   std::uint64_t code_used_ = 0;
   std::uint64_t stubs_size_ = 0;
-  std::uint64_t table_ = 0;  // 65,536 pairs {-program address, cache address}
-  std::uint64_t sites_ = 0;
   std::uint64_t sites_used_ = 0;
 
   std::uint64_t exit_stub_ = 0;  // leaves to whoever drives the cache; exit_kind is set
   std::uint64_t slow_stub_ = 0;
-  std::uint64_t full_slow_stub_ = 0;
+  std::uint64_t full_slow_stub_ = 0;    // with all general registers
+  std::uint64_t vector_slow_stub_ = 0;  // and the vector state
   std::uint64_t enter_stub_ = 0;
   std::uint64_t probe_stub_ = 0;
 

@@ -135,9 +135,8 @@ FlagUse TwoByteFlagUse(const Instruction& instruction) {
     case 0xb1:
     case 0xc0:
     case 0xc1:
-      return FlagUse::kOverwrites;  // cmpxchg, xadd
     case 0xb8:
-      return FlagUse::kOverwrites;  // popcnt
+      return FlagUse::kOverwrites;  // cmpxchg, xadd, popcnt
     default:
       return FlagUse::kMayRead;
   }

@@ -21,7 +21,8 @@ static double Now(void) {
 }
 
 static void* Work(void* argument) {
-  uint64_t* const own = mmap(NULL, (size_t)words * sizeof *own, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uint64_t* const own = mmap(NULL, (size_t)words * sizeof *own, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (own == MAP_FAILED) exit(2);
   uint64_t sum = (uint64_t)(uintptr_t)argument;
   for (long round = 0; round < rounds; ++round) {
@@ -43,7 +44,8 @@ int main(int argc, char** argv) {
   words = atol(argv[2]) * (1 << 17) / threads;
   rounds = atol(argv[3]);
   shared_words = atol(argv[4]) * 128;
-  shared = mmap(NULL, (size_t)shared_words * sizeof *shared + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  shared = mmap(NULL, (size_t)shared_words * sizeof *shared + 1, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   pthread_t started[64];
   const double begin = Now();
   for (long i = 0; i < threads; ++i) pthread_create(&started[i], NULL, Work, (void*)i);

@@ -49,6 +49,22 @@ __attribute__((noinline)) std::uint64_t Fibonacci(std::uint64_t n) {
 }
 std::uint64_t RunFibonacci(std::uint64_t*, std::uint64_t) { return Fibonacci(22); }
 
+__attribute__((noinline)) std::uint64_t AddOne(std::uint64_t value) {
+  asm volatile("" : "+r"(value));
+  return value + 1;
+}
+__attribute__((noinline)) std::uint64_t Call(std::uint64_t count) {
+  std::uint64_t value = 0;
+  for (std::uint64_t i = 0; i < count; ++i) value = AddOne(value);
+  return value;
+}
+__attribute__((noinline)) std::uint64_t CallIndirectly(std::uint64_t count) {
+  std::uint64_t (*volatile function)(std::uint64_t) = AddOne;
+  std::uint64_t value = 0;
+  for (std::uint64_t i = 0; i < count; ++i) value = function(value);
+  return value;
+}
+
 CodeCache* g_cache = nullptr;
 std::uint64_t g_slow = 0;
 
@@ -135,7 +151,7 @@ int Main() {
   const std::uint64_t count = 2048;
   auto* numbers = reinterpret_cast<std::uint64_t*>(memory);
   unsigned char* const stack_top = memory + kSize - 4096;
-  std::printf("per access; best of 9\n");
+  std::printf("per access (calls: per call and return); best of 9\n");
   Measure(
       "sum",
       [](std::uint64_t* at, std::uint64_t n) {
@@ -160,6 +176,12 @@ int Main() {
         return sum;
       },
       4 * 2046e3, numbers, count, stack_top, kSize);
+  Measure(
+      "call, ret", [](std::uint64_t*, std::uint64_t n) { return Call(n * 1000); }, 2048e3, numbers,
+      count, stack_top, kSize);
+  Measure(
+      "call *, ret", [](std::uint64_t*, std::uint64_t n) { return CallIndirectly(n * 1000); },
+      2048e3, numbers, count, stack_top, kSize);
   Measure("fibonacci", RunFibonacci, 28657 * 2, numbers, count, stack_top, kSize);
   return 0;
 }

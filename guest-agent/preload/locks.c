@@ -28,6 +28,12 @@ static inline int Acquired(int result) { return result == 0 || result == EOWNERD
   if (result == 0) Event(TRAPLINE_SYNC_DESTROYED, lock, 0, CALLER); \
   return result
 
+/* Whoever uses the object at the same time races with its beginning. */
+#define CREATE(object, create)                     \
+  Ready();                                         \
+  Event(TRAPLINE_SYNC_CREATED, object, 0, CALLER); \
+  return create
+
 /* -- Mutexes: of every type alike; a recursive one is reported each time. -- */
 
 #define ACQUIRE_MUTEX(attempt) ACQUIRE(TRAPLINE_ACQUIRE, mutex, TRAPLINE_LOCK_MUTEX, attempt)
@@ -52,6 +58,10 @@ WRAPPER int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
 
 WRAPPER int pthread_mutex_unlock(pthread_mutex_t* mutex) {
   RELEASE_MUTEX(real.pthread_mutex_unlock(mutex));
+}
+
+WRAPPER int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
+  CREATE(mutex, real.pthread_mutex_init(mutex, attributes));
 }
 
 WRAPPER int pthread_mutex_destroy(pthread_mutex_t* mutex) {
@@ -172,6 +182,11 @@ WRAPPER int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
   return real.pthread_rwlock_unlock(lock);
 }
 
+WRAPPER int pthread_rwlock_init(pthread_rwlock_t* restrict lock,
+                                const pthread_rwlockattr_t* restrict attributes) {
+  CREATE(lock, real.pthread_rwlock_init(lock, attributes));
+}
+
 WRAPPER int pthread_rwlock_destroy(pthread_rwlock_t* lock) {
   DESTROY(lock, real.pthread_rwlock_destroy(lock));
 }
@@ -188,6 +203,10 @@ WRAPPER int pthread_spin_trylock(pthread_spinlock_t* lock) {
 
 WRAPPER int pthread_spin_unlock(pthread_spinlock_t* lock) {
   RELEASE(TRAPLINE_RELEASE, lock, TRAPLINE_LOCK_SPINLOCK, real.pthread_spin_unlock(lock));
+}
+
+WRAPPER int pthread_spin_init(pthread_spinlock_t* lock, int shared) {
+  CREATE(lock, real.pthread_spin_init(lock, shared));
 }
 
 WRAPPER int pthread_spin_destroy(pthread_spinlock_t* lock) {
@@ -210,6 +229,12 @@ WRAPPER int pthread_barrier_wait(pthread_barrier_t* barrier) {
   int result = real.pthread_barrier_wait(barrier);
   Event(TRAPLINE_BARRIER_LEAVE, barrier, participants, CALLER);
   return result;
+}
+
+WRAPPER int pthread_barrier_init(pthread_barrier_t* restrict barrier,
+                                 const pthread_barrierattr_t* restrict attributes,
+                                 unsigned participants) {
+  CREATE(barrier, real.pthread_barrier_init(barrier, attributes, participants));
 }
 
 WRAPPER int pthread_barrier_destroy(pthread_barrier_t* barrier) {
@@ -240,6 +265,23 @@ static void ReportReacquired(void* argument) {
   result = (wait);                                                               \
   pthread_cleanup_pop(1);                                                        \
   return result
+
+WRAPPER int pthread_cond_init(pthread_cond_t* restrict condition,
+                              const pthread_condattr_t* restrict attributes) {
+  CREATE(condition, real.pthread_cond_init(condition, attributes));
+}
+
+WRAPPER int pthread_cond_destroy(pthread_cond_t* condition) {
+  DESTROY(condition, real.pthread_cond_destroy(condition));
+}
+
+WRAPPER int pthread_cond_signal(pthread_cond_t* condition) {
+  RELEASE(TRAPLINE_SYNC_USED, condition, 0, real.pthread_cond_signal(condition));
+}
+
+WRAPPER int pthread_cond_broadcast(pthread_cond_t* condition) {
+  RELEASE(TRAPLINE_SYNC_USED, condition, 0, real.pthread_cond_broadcast(condition));
+}
 
 WRAPPER int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   WAIT(ReadyAgent(), mutex, real.pthread_cond_wait(condition, mutex));

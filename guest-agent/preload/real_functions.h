@@ -49,7 +49,15 @@
   LIBC(pthread_mutex_timedlock)                       \
   LIBC(pthread_mutex_clocklock)                       \
   LIBC(pthread_mutex_unlock)                          \
+  LIBC(pthread_mutex_init)                            \
   LIBC(pthread_mutex_destroy)                         \
+  LIBC(pthread_rwlock_init)                           \
+  LIBC(pthread_spin_init)                             \
+  LIBC(pthread_barrier_init)                          \
+  LIBC_VERSION(pthread_cond_init, "GLIBC_2.3.2")      \
+  LIBC_VERSION(pthread_cond_destroy, "GLIBC_2.3.2")   \
+  LIBC_VERSION(pthread_cond_signal, "GLIBC_2.3.2")    \
+  LIBC_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2") \
   LIBC(pthread_rwlock_rdlock)                         \
   LIBC(pthread_rwlock_tryrdlock)                      \
   LIBC(pthread_rwlock_timedrdlock)                    \

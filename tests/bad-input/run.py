@@ -174,7 +174,11 @@ def command_line(suite):
     trapline = str(suite.trapline)
     cases = {
         "option-unknown": ([trapline, "run", "--no-such-option", "--", "true"], "--no-such-option"),
-        "option-bad-track": ([trapline, "run", "--track=nonsense", "--", "true"], "nonsense"),
+        "option-bad-policy": ([trapline, "run", "--policy=nonsense", "--", "true"], "nonsense"),
+        "option-bad-detector": ([trapline, "run", "--detector=nonsense", "--", "true"], "nonsense"),
+        "option-bad-exit-code": ([trapline, "run", "--error-exitcode=300", "--", "true"], "300"),
+        "json-not-writable": ([trapline, "run", "--json=/nonexistent/races.json", "--", "true"], "/nonexistent"),
+        "no-suppressions": ([trapline, "run", "--suppressions=/nonexistent", "--", "true"], "/nonexistent"),
         "option-bad-follow": ([trapline, "run", "--follow=nonsense", "--", "true"], "nonsense"),
         "no-program": ([trapline, "run"], ""), "no-program-after-dashes": ([trapline, "run", "--"], ""),
         "command-unknown": ([trapline, "nonsense"], ""), "no-command": ([trapline], ""),
@@ -242,7 +246,7 @@ def programs(suite):
         suite.expect_native("out-of-memory", sweep, "allocate", shell="ulimit -v 4000000", allow_error=[125])
     for kilobytes in (50000, 300000):
         if suite.wanted(f"little-address-space-{kilobytes}"):
-            suite.expect_native(f"little-address-space-{kilobytes}", "true", shell=f"ulimit -v {kilobytes}", allow_error=[125])
+            suite.expect_native(f"little-address-space-{kilobytes}", "true", shell=f"ulimit -v {kilobytes}", allow_error=[125, 127])
     for count in (3, 5, 8, 12, 20):
         if suite.wanted(f"few-descriptors-{count}"):
             suite.expect_native(f"few-descriptors-{count}", "true", shell=f"ulimit -n {count}", allow_error=[125, 127])

@@ -83,7 +83,9 @@ class Suite:
                 races = len(json.loads(report.read_text())["races"])
             except (ValueError, KeyError, TypeError) as error:
                 row.detail = f"unusable JSON report: {error}\n" + row.detail
-        if outcome.timed_out:
+        if outcome.timed_out and "trapline: data race" in stderr:
+            row.found = RACE  # reported before its time was up
+        elif outcome.timed_out:
             row.found = f"more than {self.options.limit:.0f} s"
         elif races is None:
             row.found = f"no report, {outcome.status_text()}"

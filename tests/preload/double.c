@@ -22,14 +22,16 @@ static void OnEvent(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip)
   static const char kWrong[] = "double: wrong event\n";
   (void)address;
   (void)size;
-  if (kind == 0 || kind >= TRAPLINE_READ || ip == 0) Refuse(kWrong, sizeof(kWrong) - 1);
+  const int access = kind >= TRAPLINE_READ && kind <= TRAPLINE_ATOMIC_UPDATE;
+  if (kind == 0 || access || kind >= TRAPLINE_EVENT_KINDS || ip == 0)
+    Refuse(kWrong, sizeof(kWrong) - 1);
 }
 
 static void OnAccess(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip,
                      uint64_t stack_pointer) {
   static const char kWrong[] = "double: wrong access\n";
   uint64_t here = (uint64_t)__builtin_frame_address(0);
-  if (kind < TRAPLINE_READ || kind >= TRAPLINE_EVENT_KINDS || ip == 0 || size == 0 ||
+  if (kind < TRAPLINE_READ || kind > TRAPLINE_ATOMIC_UPDATE || ip == 0 || size == 0 ||
       stack_pointer <= here || stack_pointer - here > 4096)
     Refuse(kWrong, sizeof(kWrong) - 1);
   (void)*(const volatile char*)address;

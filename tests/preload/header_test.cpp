@@ -91,7 +91,7 @@ TEST(Header, EveryFunctionReportsItsEvent) {
     EXPECT_EQ(seen[0].address, reinterpret_cast<std::uint64_t>(&object));
     EXPECT_EQ(seen[0].size, one.size);
     // From the function that called it, which is small.
-    EXPECT_LT(seen[0].ip - reinterpret_cast<std::uint64_t>(one.call), 64U);
+    EXPECT_LT(seen[0].ip - reinterpret_cast<std::uint64_t>(one.call), 128U);
   }
   seen.clear();
   trapline_ignore_begin(TRAPLINE_READS);

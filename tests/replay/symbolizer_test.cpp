@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "symbols/modules.h"
+
 namespace trapline {
 
 // Something to find. External, so that it has a name in the symbol table.
@@ -17,7 +19,7 @@ namespace {
 LogModule ThisProgram() {
   LogModule module;
   module.path = "/proc/self/exe";
-  module.build_id = BuildIdOf(module.path);
+  module.build_id = BuildIdOfFile(module.path);
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto* out = static_cast<LogModule*>(data);
@@ -35,12 +37,12 @@ LogModule ThisProgram() {
   return module;
 }
 
-TEST(Symbolizer, NamesFunctionAndLine) {
+TEST(LogSymbolizer, NamesFunctionAndLine) {
   EXPECT_EQ(FunctionToBeNamed(1), 4);
   const LogModule module = ThisProgram();
   ASSERT_FALSE(module.build_id.empty());
   const auto address = reinterpret_cast<std::uint64_t>(&FunctionToBeNamed);
-  Symbolizer symbolizer({module}, true);
+  LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(address);
   EXPECT_NE(place.function.find("FunctionToBeNamed(int)"), std::string::npos) << place.function;
   EXPECT_NE(place.file.find("symbolizer_test.cpp"), std::string::npos) << place.file;
@@ -48,22 +50,22 @@ TEST(Symbolizer, NamesFunctionAndLine) {
   EXPECT_NE(PlaceText(place).find("FunctionToBeNamed"), std::string::npos);
 }
 
-TEST(Symbolizer, AnotherFileOfThatNameIsNotUsed) {
+TEST(LogSymbolizer, AnotherFileOfThatNameIsNotUsed) {
   LogModule module = ThisProgram();
   module.build_id[0] = module.build_id[0] == '0' ? '1' : '0';
-  Symbolizer symbolizer({module}, true);
+  LogSymbolizer symbolizer({module}, true);
   const Place& place = symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed));
   EXPECT_EQ(place.function, "");
   EXPECT_EQ(PlaceText(place).find("exe+0x"), 0U) << PlaceText(place);
 }
 
-TEST(Symbolizer, WithoutFilesOnlyOffsets) {
-  Symbolizer symbolizer({ThisProgram()}, false);
+TEST(LogSymbolizer, WithoutFilesOnlyOffsets) {
+  LogSymbolizer symbolizer({ThisProgram()}, false);
   EXPECT_EQ(symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed)).function, "");
 }
 
-TEST(Symbolizer, OutsideAllModules) {
-  Symbolizer symbolizer({}, true);
+TEST(LogSymbolizer, OutsideAllModules) {
+  LogSymbolizer symbolizer({}, true);
   EXPECT_EQ(PlaceText(symbolizer.Resolve(0x1234)), "0x1234");
 }
 

@@ -111,7 +111,7 @@ TEST_F(RuntimeCallsTest, LockIsTakenAfterAndGivenBackBefore) {
   EXPECT_EQ(sink_.last_ip, functions_->at("main") + 5);
   EXPECT_TRUE(calls_.empty());
   sink_.reports.clear();
-  Call("pthread_mutex_unlock", {0x5000});
+  Call("__pthread_mutex_unlock_usercnt", {0x5000});
   EXPECT_THAT(sink_.reports, ElementsAre(Report{TRAPLINE_RELEASE, 0x5000, TRAPLINE_LOCK_MUTEX}));
   Return(0);
   EXPECT_EQ(sink_.reports.size(), 1u);
@@ -199,8 +199,8 @@ TEST_F(RuntimeCallsTest, StringsAreReadThroughTheirEnd) {
 }
 
 TEST_F(RuntimeCallsTest, ALaterFirstAccessIsTheSameCall) {
-  Call("pthread_mutex_unlock", {0x5000});
-  Call("pthread_mutex_unlock", {0x5000});
+  Call("__pthread_mutex_unlock_usercnt", {0x5000});
+  Call("__pthread_mutex_unlock_usercnt", {0x5000});
   EXPECT_EQ(sink_.reports.size(), 1u);
 }
 

@@ -39,8 +39,11 @@ TEST_P(Owners, AreToldApart) {
        {"main", "__looks_reserved", "_IO_of_mine", "index_of_mine",
         "_ZN12_GLOBAL__N_113LocalFunctionEi", "_ZL5StartPv", "_Z16TemplateFunctionIdET_S0_",
         "_ZN12_GLOBAL__N_17DerivedD0Ev", "_ZNSt6vectorIdSaIdEE17_M_default_appendEm"}) {
+    // Without debug info a name of libc's that stands before all others of the program is libc's.
+    const bool is_told =
+        path.find("debug") != std::string::npos || mine != std::string("_IO_of_mine");
     // The last one only some variants have: an instantiation of the program's own.
-    if (functions.contains(mine)) {
+    if (is_told && functions.contains(mine)) {
       EXPECT_EQ(owner(mine), CodeOwner::kProgram) << mine;
     }
   }
@@ -117,7 +120,7 @@ TEST_P(Owners, CallsAreRecognised) {
       const RuntimeEntry* const entry = runtime->EntryAt(at + kBias);
       recognised = entry != nullptr;
       if (recognised) {
-        EXPECT_EQ(entry->function, FindRuntimeFunction(name)) << name;
+        EXPECT_EQ(entry->function->call, FindRuntimeFunction(name)->call) << name;
       }
     }
     EXPECT_TRUE(recognised) << name;

@@ -2,6 +2,7 @@
 // two SIGSTOPs is one at which a stack is taken.
 #include <alloca.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -108,6 +109,9 @@ NOINLINE void Everything() {
   for (int i = 0; i < 3; ++i) text += text;
   std::vector<std::string> texts(3, text);
   sink = static_cast<int>(texts.size());
+  char line[200];
+  snprintf(line, sizeof line, "%s %.12g %d %*d", text.c_str(), 1.0 / source, source, 30, source);
+  sink = static_cast<int>(strtod("1e-7", nullptr) * 1e9);
   sink = static_cast<int>(strlen(getenv("PATH") != nullptr ? getenv("PATH") : ""));
 }
 

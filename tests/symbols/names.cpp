@@ -56,6 +56,11 @@ thread_local int thread_local_value = 5;
   names_sink = *copy;
 }
 
+[[gnu::noinline]] int Lazily() {
+  static const int lazy = LoadPlain();
+  return lazy;
+}
+
 class Klass {
  public:
   [[gnu::noinline]] int Method(int value) const { return Outer(value) + member_; }
@@ -72,6 +77,6 @@ int main() {
   names::StoreAtomic(object.Method(3));
   names::Share();
   names::table[3].hits = names::LoadAtomic() + names::LoadPlain();
-  names::thread_local_value += names::CountCalls() + CFunction(names_sink);
+  names::thread_local_value += names::CountCalls() + names::Lazily() + CFunction(names_sink);
   return names::table[3].hits == 12345 && names::thread_local_value == 3;
 }

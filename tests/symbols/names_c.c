@@ -1,6 +1,6 @@
-#include "tests/symbols/names.h"
-
 #include <stdatomic.h>
+
+#include "tests/symbols/names.h"
 
 _Atomic int c_atomic;
 int c_plain;

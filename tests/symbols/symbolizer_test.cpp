@@ -177,7 +177,9 @@ TEST_P(SymbolizerTest, AtomicVariables) {
   const bool known = GetParam().has_lines;
   const bool known_in_c = known && GetParam().has_atomic_types;
   const auto is_atomic = [&](const char* name, std::uint64_t offset) {
-    return symbolizer_.IsAtomicVariable(unstripped_.Symbol(name).first + offset);
+    const std::uint64_t address = unstripped_.Symbol(name).first + offset;
+    modules_.Find(address);  // as after any stack was taken
+    return symbolizer_.IsAtomicVariable(address);
   };
   EXPECT_EQ(is_atomic("names_atomic", 0), known);
   EXPECT_EQ(is_atomic("names_atomic", 3), known);
@@ -192,6 +194,9 @@ TEST_P(SymbolizerTest, AtomicVariables) {
   EXPECT_FALSE(is_atomic("c_mixed", 0));
   EXPECT_EQ(is_atomic("c_mixed", 8), known_in_c);
   EXPECT_EQ(is_atomic("c_mixed", 8 + 24), known_in_c);
+  // The flag that says whether a static variable is made already.
+  EXPECT_EQ(is_atomic("_ZGVZN5names6LazilyEvE4lazy", 0), GetParam().has_symbols);
+  EXPECT_FALSE(is_atomic("_ZZN5names6LazilyEvE4lazy", 0));
   // The same again, from what is remembered.
   EXPECT_EQ(is_atomic("names_atomic", 0), known);
   EXPECT_FALSE(is_atomic("names_sink", 0));

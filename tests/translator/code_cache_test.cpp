@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -490,7 +491,91 @@ TEST(CodeCache, Invalidation) {
   code[7] = 2;
   cache.Invalidate(Value(code), Value(code + 4096));
   EXPECT_EQ(run(), 9u);
+  cache.RemoveAll();
+  EXPECT_EQ(cache.Find(Value(code)), 0u);
+  EXPECT_EQ(run(), 9u);
+  EXPECT_EQ(run(), 9u);
   munmap(code, 4096);
+}
+
+// As in a guest: memory of others, and exits by a port instruction, which here is a general
+// protection fault.
+CodeCache* g_guest_cache = nullptr;
+CacheThread* g_guest_thread = nullptr;
+unsigned g_guest_exits = 0;
+unsigned g_guest_accesses = 0;
+std::uint64_t g_guest_done = 0;
+void OnGuestExit(int, siginfo_t*, void* context) {
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
+  if (at[0] != 0xe6 || at[1] != 0x85) std::abort();
+  ++g_guest_exits;
+  std::uint64_t next = 0;
+  if (static_cast<ExitKind>(g_guest_thread->exit_kind) == ExitKind::kLink) {
+    next = g_guest_cache->FollowLink(g_guest_thread->exit_argument);
+  } else if (static_cast<ExitKind>(g_guest_thread->exit_kind) == ExitKind::kLookup) {
+    // Where nothing is instrumented the program goes on natively.
+    const std::uint64_t target = g_guest_thread->target;
+    const bool ours = target >= g_guest_done && target < g_guest_done + 4096;
+    next = ours ? g_guest_cache->FollowLookup(target) : target;
+  }
+  if (next == 0) std::abort();
+  registers[REG_RIP] = static_cast<std::int64_t>(next);
+}
+TEST(CodeCache, GuestExits) {
+  const auto map = [](std::size_t size, int protection) {
+    void* const memory =
+        mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    return Value(memory);
+  };
+  TranslatorOptions options = RecordingOptions();
+  options.code_size = 1u << 20;
+  options.max_instructions = 64;
+  options.exit_port = 0x85;
+  options.handler = [](const AccessSite*, std::uint64_t, const RegisterFile*) {
+    ++g_guest_accesses;
+  };
+  CacheMemory memory;
+  memory.code = map(options.code_size, PROT_READ | PROT_WRITE | PROT_EXEC);
+  memory.table = map(CacheMemory::kTableSize, PROT_READ | PROT_WRITE);
+  memory.sites = map(CacheMemory::kSitesSize, PROT_READ | PROT_WRITE);
+  memory.thread = map(sizeof(CacheThread), PROT_READ | PROT_WRITE);
+  options.memory = memory;
+  CodeCache cache(options);
+  // A function that calls another, on a page of its own.
+  auto* code = static_cast<std::uint8_t*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const std::uint8_t caller[] = {0x31, 0xc0, 0xb9, 3,    0,    0,    0,    0xe8, 0x34,
+                                 0,    0,    0,    0xff, 0xc9, 0x75, 0xf7, 0xc3};
+  const std::uint8_t callee[] = {0x03, 0x07, 0x83,
+                                 0x07, 0x02, 0xc3};  // add (%rdi), %eax; addl $2, (%rdi); ret
+  std::memcpy(code, caller, sizeof caller);
+  std::memcpy(code + 64, callee, sizeof callee);
+  g_guest_cache = &cache;
+  g_guest_thread = reinterpret_cast<CacheThread*>(memory.thread);
+  g_guest_done = Value(code);
+  g_guest_exits = 0;
+  g_guest_accesses = 0;
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_sigaction = OnGuestExit;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, &before);
+  std::uint32_t number = 5;
+  const std::uint64_t entry = cache.Translate(Value(code));
+  EXPECT_EQ(RunNatively(reinterpret_cast<const void*>(entry), {Value(&number)}), 5u + 7 + 9);
+  const unsigned first = g_guest_exits;
+  EXPECT_EQ(RunNatively(reinterpret_cast<const void*>(entry), {Value(&number)}), 11u + 13 + 15);
+  sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_EQ(first, 3u) << "the call, the return into the caller, the return out of it";
+  EXPECT_EQ(g_guest_exits, first + 1) << "only the return out of the cache";
+  EXPECT_EQ(g_guest_accesses, 2u * (3 * 4 + 1));
+  munmap(code, 4096);
+  munmap(reinterpret_cast<void*>(memory.code), options.code_size);
+  munmap(reinterpret_cast<void*>(memory.table), CacheMemory::kTableSize);
+  munmap(reinterpret_cast<void*>(memory.sites), CacheMemory::kSitesSize);
+  munmap(reinterpret_cast<void*>(memory.thread), sizeof(CacheThread));
 }
 
 // With a mirror: all that the program touches lies open only at its mirror address.

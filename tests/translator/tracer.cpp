@@ -140,7 +140,7 @@ void OnTrap(int, siginfo_t*, void* context) {
 // --- states
 
 std::vector<RegisterFile> g_states;
-const CodeCache* g_cache = nullptr;
+CodeCache* g_cache = nullptr;
 
 void AddState(RegisterFile registers) {
   constexpr std::uint64_t kFlagsKept = 0xcd5;
@@ -164,7 +164,8 @@ void OnNativeState(int, siginfo_t*, void* context) {
 }
 
 void OnCacheState(int, siginfo_t*, void* context) {
-  const auto recovered = g_cache->Recover(RegistersOf(*static_cast<const ucontext_t*>(context)));
+  const auto recovered =
+      g_cache->Recover(RegistersOf(*static_cast<const ucontext_t*>(context)), g_cache->thread());
   if (recovered) AddState(*recovered);
 }
 

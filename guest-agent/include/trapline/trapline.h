@@ -61,16 +61,18 @@ struct trapline_client_interface {
 };
 
 static inline const struct trapline_client_interface* trapline_client(void) {
-  static const struct trapline_client_interface* client;
-  static int looked;
-  if (!__atomic_load_n(&looked, __ATOMIC_RELAXED)) {
+  /* Each thread's own: plain or atomic, variables of all threads would look like a race in a binary
+   * without debug info. */
+  static __thread const struct trapline_client_interface* client;
+  static __thread int looked;
+  if (!looked) {
     const struct trapline_client_interface* found =
         (const struct trapline_client_interface*)getauxval(TRAPLINE_CLIENT_AUXV);
     if (found && found->version != TRAPLINE_CLIENT_VERSION) found = NULL;
-    __atomic_store_n(&client, found, __ATOMIC_RELAXED);
-    __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
+    client = found;
+    looked = 1;
   }
-  return __atomic_load_n(&client, __ATOMIC_RELAXED);
+  return client;
 }
 
 static inline void trapline_client_report(enum trapline_client_event kind,

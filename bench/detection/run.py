@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""What detection costs a program that shares little: time and memory, as ratios to native runs in the same session.
+
+Threads compute on private memory under --policy=shared, alternating with native runs; then one large private and one
+small shared array show how much memory detection adds. Prints medians and the spread of the ratios.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+def measure(command):
+    """(seconds of work, peak memory in KiB) as the program prints them."""
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    seconds, kibibytes = done.stdout.split()
+    return float(seconds), int(kibibytes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trapline", type=Path, default=ROOT / "build" / "bin" / "trapline")
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of runs")
+    options = parser.parse_args()
+    program = ROOT / "build" / "bench-private-memory"
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, HERE / "private_memory.c"], check=True)
+    monitor = [options.trapline, "run", "--policy=shared", "--"]
+
+    work = [program, "2", "64", "40", "64"]
+    ratios = []
+    for round_number in range(options.rounds):
+        native, monitored = measure(work)[0], measure([*monitor, *work])[0]
+        ratios.append(monitored / native)
+        print(f"pair {round_number + 1}: native {native:.3f} s, with detection {monitored:.3f} s, "
+              f"ratio {ratios[-1]:.3f}", flush=True)
+    print(f"private compute, --policy=shared: ratio {statistics.median(ratios):.3f} "
+          f"(from {min(ratios):.3f} to {max(ratios):.3f}); the aim is at most 1.05")
+
+    memory = [program, "2", "1024", "1", "1024"]
+    native, monitored = measure(memory)[1], measure([*monitor, *memory])[1]
+    print(f"1 GiB private and 1 MiB shared: native {native / 1024:.0f} MiB, with detection {monitored / 1024:.0f} MiB, "
+          f"{(monitored - native) / 1024:.1f} MiB more; the aim is at most 40")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
