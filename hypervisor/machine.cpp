@@ -232,6 +232,7 @@ Carrier& Machine::Create() {
                                            static_cast<unsigned>(carriers_.size()));
   Carrier& carrier = *created;
   carrier.vcpu().SetCpuid(cpuid_);  // once: KVM refuses it after the first run
+  if (carriers_.empty()) carrier.vcpu().StartVm();
   if (host_.tss_type != 0) SetUpVcpu(carrier);
   carriers_.push_back(std::move(created));
   return carrier;
@@ -365,6 +366,7 @@ void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
   kept->thread_page_->carrier = 0;
   kept->vcpu_ = std::make_unique<Vcpu>(kvm_, *vm_, 0);
   kept->vcpu().SetCpuid(cpuid_);
+  kept->vcpu().StartVm();
   SetUpVcpu(*kept);
   Vcpu& vcpu = kept->vcpu();
   vcpu.special_registers().fs = special.fs;
