@@ -526,7 +526,9 @@ bool AddressSpace::TryGrow(std::uint64_t address) {
   if (it == regions_.end() || !it->second.grows_down) return false;
   const std::uint64_t start = AlignDown(address, kPageSize);
   Region grown = it->second;
-  if (start < grown.growth_limit) return false;
+  rlimit most{};
+  getrlimit(RLIMIT_STACK, &most);
+  if (start < grown.growth_limit || grown.end - start > most.rlim_cur) return false;
   if (it != regions_.begin()) {
     const auto below = std::prev(it);
     if (below->second.protection != PROT_NONE && below->second.end + kStackGuardGap > start)
