@@ -361,6 +361,14 @@ void GuestThread::HandleMemoryError() {
   const kvm_run& run = carrier_->vcpu().run();
   ++counters().other_exits;
   place_ = Place::kProgram;
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  if (rip != memory_error_rip_) repeated_memory_errors_ = 0;
+  memory_error_rip_ = rip;
+  constexpr unsigned kHopeless = 10000;
+  if (++repeated_memory_errors_ > kHopeless) {
+    Abort(fmt::format("KVM cannot show the program the memory it uses at {:#x} (a device's?)",
+                      last_fault_address_));
+  }
   std::optional<GuestPhysical> physical;
 #ifdef KVM_EXIT_MEMORY_FAULT
   constexpr std::uint32_t kMemoryFault = KVM_EXIT_MEMORY_FAULT;
@@ -378,6 +386,7 @@ void GuestThread::HandleMemoryError() {
 
 void GuestThread::HandleSystemCall() {
   ++counters().system_calls;
+  repeated_memory_errors_ = 0;
   kvm_regs& registers = carrier_->vcpu().registers();
   const std::uint64_t trap_flag = registers.r11 & kFlagTrap;
   system_call_number_ = static_cast<long>(registers.rax);
@@ -891,6 +900,7 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
+  repeated_memory_errors_ = 0;
   if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child)
     tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
   Machine& machine = process_->machine();

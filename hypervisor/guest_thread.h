@@ -158,6 +158,8 @@ class GuestThread {
   long system_call_number_ = 0;
   std::uint64_t last_fault_address_ = 0, last_fault_rip_ = 0;
   unsigned repeated_faults_ = 0;
+  std::uint64_t memory_error_rip_ = 0;
+  unsigned repeated_memory_errors_ = 0;
 
   // Written by the host's signal handler on this very thread.
   volatile std::uint8_t signal_pending_ = 0;

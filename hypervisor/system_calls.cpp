@@ -425,6 +425,8 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {ArchPrctl(thread, a)};
     case SYS_prctl:
       return {Prctl(thread, a)};
+    case SYS_memfd_secret:  // memory KVM cannot show the guest; as a kernel without it
+      return {-ENOSYS};
     case SYS_rseq:
       return {-ENOSYS};  // would name the monitor's code, not the program's
     case SYS_seccomp:
