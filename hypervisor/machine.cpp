@@ -346,8 +346,8 @@ void Machine::ForEachCarrier(const std::function<void(Carrier&)>& visit) {
   for (const auto& carrier : carriers_) visit(*carrier);
 }
 
-void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
-                               bool shared_descriptors) {
+void Machine::Rebuild(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors,
+                      const std::function<void()>& between) {
   if (shared_descriptors) {
     for (const auto& carrier : carriers_) carrier->vcpu_->Abandon();
     vm_->Abandon();
@@ -360,6 +360,7 @@ void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
   }
   carriers_.clear();
   vm_.reset();
+  if (between) between();
   vm_ = std::make_unique<Vm>(kvm_);
   memory_->AdoptVm(*vm_);
   kept->number_ = 0;

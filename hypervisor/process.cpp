@@ -546,7 +546,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
 
   if (child == 0) {
     try {
-      machine_.RebuildAfterFork(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
+      machine_.Rebuild(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }
@@ -685,6 +685,39 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   }
   SetHostMask(parent.mask());
   return pid;
+}
+
+// --- namespaces
+
+long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]) {
+  const long result = thread.Interruptible(number, arguments);
+  if (result != -EINVAL || thread.is_vfork_child || LiveThreads() != 1) return result;
+  // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
+  // without one for a moment it is gone.
+  SetHostMask(kAllSignals);
+  if (thread.signal_pending()) return kRestart;
+  thread.Detach();
+  thread.EnterView(View::kWhole);
+  const kvm_sregs special = thread.carrier().vcpu().special_registers();
+  long changed = 0;
+  const auto change = [&] {
+    constexpr int kMostWaits =
+        100;  // of a millisecond: the thread is told to end and not waited for
+    for (int i = 0; i < kMostWaits; ++i) {
+      changed = syscall(number, arguments[0], arguments[1]);
+      if (changed < 0) changed = -errno;
+      if (changed != -EINVAL) return;
+      usleep(1000);
+    }
+  };
+  try {
+    machine_.Rebuild(thread.carrier(), special, false, change);
+  } catch (const std::exception& error) {
+    Fatal(fmt::format("no new virtual machine: {}", error.what()));
+  }
+  if (tracking_ && tracking_->active()) thread.EnterView(View::kClosed);
+  if (!thread.signal_pending()) SetHostMask(thread.mask());
+  return changed;
 }
 
 // --- execve

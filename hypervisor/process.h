@@ -88,6 +88,8 @@ class Process {
   long Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
                std::uint64_t envp, int flags);
   [[noreturn]] void ExitGroup(GuestThread& thread, int status);
+  // unshare or setns, some uses of which the kernel allows only to a process with one thread.
+  long ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]);
 
   // Whether `tid` is one of the program's threads; KVM and the monitor may have others in the
   // process.

@@ -173,8 +173,18 @@ long ArchPrctl(GuestThread& thread, Arguments a) {
       return 1;  // ARCH_GET_CPUID: the instruction works
     case 0x1012:
       return -ENODEV;  // ARCH_SET_CPUID
+    case 0x1021:       // ARCH_GET_XCOMP_SUPP
+    case 0x1022:       // ARCH_GET_XCOMP_PERM
+    case 0x1024: {     // ARCH_GET_XCOMP_GUEST_PERM
+      std::uint64_t features = 0;
+      if (const long result = syscall(SYS_arch_prctl, a[0], &features); result < 0) return -errno;
+      constexpr std::uint64_t kTiles = 3ull << 17;
+      return WriteGuest(value, features & ~kTiles) ? 0 : -EFAULT;
+    }
+    case 0x1023:  // ARCH_REQ_XCOMP_PERM: AMX is not offered
+      return -EOPNOTSUPP;
     default:
-      return -EINVAL;  // AMX permission, shadow stacks: not offered
+      return -EINVAL;  // shadow stacks: not offered
   }
 }
 
@@ -421,6 +431,9 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
         return {WriteGuest(a[1], thread.robust_list_head) && WriteGuest(a[2], size) ? 0 : -EFAULT};
       }
       return {thread.Interruptible(call.number, a)};
+    case SYS_unshare:
+    case SYS_setns:
+      return {process.ChangeNamespaces(thread, call.number, a)};
     case SYS_arch_prctl:
       return {ArchPrctl(thread, a)};
     case SYS_prctl:

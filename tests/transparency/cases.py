@@ -248,6 +248,8 @@ PROCESS = [
     Case("tty-window-size", ["/usr/bin/python3", "$PROGRAMS/terminal.py", "winch"], driver=True, packages=("python3",), expect="50 132"),
     Case("timeout-inside", ["timeout", "-s", "INT", "0.3", "sleep", "30"], status=124),
     Case("timeout-outside", "timeout 1 $RUN sleep 30; echo $?", driver=True, expect="124"),
+    Case("unshare-user", "unshare -Ur sh -c 'id -u; cat /proc/self/uid_map | tr -s \" \"'; unshare -Urm sh -c 'mount -t tmpfs t /mnt && ls -A /mnt | wc -l'",
+         expect="^0\n 0 0 1\n0\n"),
     Case("setsid-nohup", "setsid -w sh -c 'echo in new session'; nohup sh -c 'echo out; exit 3' 2>/dev/null; echo $?",
          expect="new session\nout\n3"),
     Case("script-interpreter", ["./script", "one", "two words"], expect="two words",
