@@ -11,6 +11,7 @@
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
@@ -907,6 +908,7 @@ void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction&
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {
     DieOf(SIGSEGV);
+    return;
   }
   InitializeVectorState(carrier_->vector_state(), machine.vector_state_size());
   SignalMask mask = mask_ | action.mask;
@@ -921,7 +923,10 @@ void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction&
 void GuestThread::ForceSignal(const SignalDelivery& delivery) {
   SetHostMask(kAllSignals);
   const KernelSigaction action = signal_actions().Get(delivery.signal);
-  if (action.handler <= 1 || (mask_ & MaskOf(delivery.signal)) != 0) DieOf(delivery.signal);
+  if (action.handler <= 1 || (mask_ & MaskOf(delivery.signal)) != 0) {
+    DieOf(delivery.signal);
+    return;
+  }
   Deliver(delivery, action);
   if (!signal_pending_) SetHostMask(mask_);
 }
@@ -931,9 +936,11 @@ void GuestThread::DieOf(int signal) {
   signal_actions().SetHostDefault(signal);
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
   SetHostMask(~MaskOf(signal));
-  // Only a signal whose default is not death gets here.
-  syscall(SYS_exit_group, 128 + signal);
-  __builtin_unreachable();
+  // Only a signal whose default is not death, or that a debugger keeps back, gets here.
+  if (TracerOfThisThread() == 0) syscall(SYS_exit_group, 128 + signal);
+  signal_actions().Set(signal, {});
+  set_mask(mask_ & ~MaskOf(signal));
+  SetHostMask(mask_);
 }
 
 void GuestThread::Abort(const std::string& what) {

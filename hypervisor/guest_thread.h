@@ -98,8 +98,9 @@ class GuestThread {
   // Sends a signal the program caused itself (a fault): if it is blocked or ignored, the process
   // dies of it.
   void ForceSignal(const SignalDelivery& delivery);
-  // Ends the process as that signal's default action does. Does not return.
-  [[noreturn]] void DieOf(int signal);
+  // Ends the process as that signal's default action does. Returns only if a debugger keeps the
+  // signal from the thread.
+  void DieOf(int signal);
 
  private:
   enum class Place { kProgram, kSystemCall, kException };

@@ -165,10 +165,10 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  std::string text =
-      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={}", stats ? 1 : 0,
-                  follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
-                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy));
+  std::string text = fmt::format("stats={},follow={},kvm={},exe={},track={},policy={},tracer={}",
+                                 stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor,
+                                 executable_descriptor, static_cast<int>(tracking.track),
+                                 static_cast<int>(tracking.policy), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -201,6 +201,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   };
   options.kvm_descriptor = number_after("kvm=");
   options.executable_descriptor = number_after("exe=");
+  options.outer_tracer = number_after("tracer=");
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
   options.tracking.policy =
       number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
@@ -751,7 +752,9 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     if (!executable.error().lost_image) return -executable.error().error_number;
     native = true;
   } else {
-    native = native || executable->native_only;
+    // A debugger among the programs must find the program itself in its child, not a monitor.
+    const pid_t tracer = TracerOfThisThread();
+    native = native || executable->native_only || (tracer != 0 && tracer != options_.outer_tracer);
   }
   SetHostMask(kAllSignals);
   if (thread.signal_pending()) return kRestart;
@@ -762,8 +765,12 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
   address_space_.limits().Apply(false);
   if (native) {
     std::vector<char*> argument_pointers = Pointers(arguments);
-    syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(),
-            environment_pointers.data(), flags);
+    if (directory == AT_FDCWD && flags == 0) {  // what a debugger of the process expects to see
+      execve(path.c_str(), argument_pointers.data(), environment_pointers.data());
+    } else {
+      syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(),
+              environment_pointers.data(), flags);
+    }
     error = errno;
   } else {
     RunOptions handed_on = options_;

@@ -49,6 +49,8 @@ struct RunOptions {
   // process may have neither the right nor the path to open them again.
   int kvm_descriptor = -1;
   int executable_descriptor = -1;
+  // Who traces the monitor itself: a debugger the user started it under. 0: nobody.
+  pid_t outer_tracer = 0;
   // One word, for a monitor that execve starts (main's --exec).
   std::string Encode() const;
   static RunOptions Decode(const std::string& text);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "tools/doctor.h"
 #include "tools/race_detection.h"
@@ -164,6 +165,7 @@ int main(int argc, char** argv) {
   if (doctor->parsed()) return trapline::Doctor(json);
 
   options.follow_children = follow == "all";
+  options.outer_tracer = trapline::TracerOfThisThread();
   options.tracking.track = Track::kAll;
   for (const std::string& module : track) {
     if (module == "none") options.tracking.track = Track::kNone;

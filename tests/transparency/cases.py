@@ -126,6 +126,13 @@ RUNTIMES = [
          prepare='/usr/bin/rustc -O -o threads "$PROGRAMS/threads.rs"'),
     Case("gdb-batch", "gdb --version | head -1; gdb -q -batch -ex 'print 6*7' -ex 'python print(sum(range(10)))'",
          packages=("gdb",), expect=r"\$1 = 42\n45"),
+    # gdb's probe of its own child finds the monitor's registers there, and says so on standard error.
+    Case("gdb-run", "gdb -q -batch -ex 'break add' -ex run -ex bt -ex 'print a + b' -ex finish -ex continue ./add",
+         packages=("gdb", "gcc"), compare=("stdout", "files"), expect=r"(?s)\$1 = 42\n.*Value returned is \$2 = 42\n", normalise=((r"process \d+", "process N"),),
+         prepare="printf 'int add(int a, int b) { return a + b; }\nint main(void) { return add(40, 2) == 42 ? 7 : 1; }\n' >add.c;"
+                 " gcc -g -O0 -o add add.c"),
+    Case("strace-child", "strace -f -e trace=execve,exit_group -e signal=none -o log sh -c 'echo a; (exit 5)'; echo $?; sed 's/^[0-9]* *//; s/, 0x.*//' log",
+         packages=("strace",), expect="exit_group\\(5\\)", ignore=("log",)),
 ]
 
 COMPILERS = [
