@@ -692,7 +692,9 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
 
 long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]) {
   const long result = thread.Interruptible(number, arguments);
-  if (result != -EINVAL || thread.is_vfork_child || LiveThreads() != 1) return result;
+  unsigned users = 0;  // a process that shares this memory has a vCPU too
+  machine_.ForEachCarrier([&users](const Carrier& carrier) { users += carrier.in_use ? 1 : 0; });
+  if (result != -EINVAL || thread.is_vfork_child || users != 1) return result;
   // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
   // without one for a moment it is gone.
   SetHostMask(kAllSignals);
