@@ -202,7 +202,7 @@ APPLICATIONS = [
           ("brk", ["--brk", "1", "--brk-ops", "2000"], FULL),
           ("stack", ["--stack", "1", "--stack-ops", "2"], FULL),
           ("mremap", ["--mremap", "1", "--mremap-ops", "50", "--mremap-bytes", "8M"], FULL),
-          ("madvise", ["--madvise", "1", "--madvise-ops", "20"], FULL),
+          ("madvise", ["--madvise", "1", "--madvise-ops", "5"], FULL),
           ("shm", ["--shm", "1", "--shm-ops", "5"], FULL),
           ("memfd", ["--memfd", "1", "--memfd-ops", "3", "--memfd-bytes", "8M"], FULL),
           ("exec", ["--exec", "1", "--exec-ops", "40"], FULL),
