@@ -114,7 +114,7 @@ int GuestThread::Run() {
       carrier_->vcpu().run().immediate_exit = 0;
     } else {
       if (signal_pending_) DeliverPendingSignals();
-      if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
+      if (tracking != nullptr && view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
         EnterView(View::kWhole);
         runtime_calls_.Clear();
       }

@@ -47,8 +47,8 @@ class RaceDetection : public ExecutionObserver {
   Status OpenJson(bool first_process);
   int json_descriptor() const { return json_.descriptor(); }
 
-  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
-    is_runtime_code_ = std::move(is_runtime);
+  void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
+    is_runtime_code_ = is_runtime;
   }
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
