@@ -469,10 +469,9 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {ArchPrctl(thread, a)};
     case SYS_prctl:
       return {Prctl(thread, a)};
-    case SYS_memfd_secret:  // memory KVM cannot show the guest; as a kernel without it
-      return {-ENOSYS};
-    case SYS_rseq:
-      return {-ENOSYS};  // would name the monitor's code, not the program's
+    case SYS_memfd_secret:  // memory KVM cannot show the guest
+    case SYS_rseq:          // would name the monitor's code, not the program's
+      return {-ENOSYS};     // as a kernel without them
     case SYS_seccomp:
       if (a[0] == SECCOMP_SET_MODE_FILTER || a[0] == SECCOMP_SET_MODE_STRICT)
         return {Seccomp(thread, a[0], a[1], a[2])};
