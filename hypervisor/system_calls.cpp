@@ -469,9 +469,10 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {ArchPrctl(thread, a)};
     case SYS_prctl:
       return {Prctl(thread, a)};
-    case SYS_memfd_secret:  // memory KVM cannot show the guest
-    case SYS_rseq:          // would name the monitor's code, not the program's
-      return {-ENOSYS};     // as a kernel without them
+    case SYS_memfd_secret:  // KVM cannot show such memory; wrong flags are for the kernel to tell
+      return {(number32(0) & ~O_CLOEXEC) != 0 ? thread.Interruptible(call.number, a) : -ENOSYS};
+    case SYS_rseq:
+      return {-ENOSYS};  // would name the monitor's code, not the program's
     case SYS_seccomp:
       if (a[0] == SECCOMP_SET_MODE_FILTER || a[0] == SECCOMP_SET_MODE_STRICT)
         return {Seccomp(thread, a[0], a[1], a[2])};
