@@ -640,7 +640,9 @@ bool AddressSpace::TryGrow(std::uint64_t address) {
   if (it == regions_.end() || !it->second.grows_down) return false;
   const std::uint64_t start = AlignDown(address, kPageSize);
   Region grown = it->second;
-  if (start < grown.growth_limit) return false;
+  rlimit most{};
+  getrlimit(RLIMIT_STACK, &most);
+  if (start < grown.growth_limit || grown.end - start > most.rlim_cur) return false;
   if (it != regions_.begin()) {
     const auto below = std::prev(it);
     if (below->second.protection != PROT_NONE && below->second.end + kStackGuardGap > start)
@@ -765,9 +767,13 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
                         int fd, std::uint64_t offset) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = AlignUp(length, kPageSize);
-  if (ExceedsLimits(size, protection, (flags & MAP_TYPE) != MAP_PRIVATE)) return -ENOMEM;
   const bool fixed =
       (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
+  std::uint64_t added = size;
+  if (fixed && ValidRange(address, size)) {  // what is replaced does not count twice
+    for (const Range& part : CoveredParts(address, address + size)) added -= part.end - part.start;
+  }
+  if (ExceedsLimits(added, protection, (flags & MAP_TYPE) != MAP_PRIVATE)) return -ENOMEM;
   std::vector<Range> claimed;
   if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
     if (Borrowed(address, address + size) || !ClaimGaps(address, address + size, claimed))
@@ -816,7 +822,11 @@ long AddressSpace::Munmap(std::uint64_t address, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = AlignUp(length, kPageSize);
   if (address % kPageSize != 0 || size == 0 || !ValidRange(address, size)) return -EINVAL;
-  for (const Range& part : CoveredParts(address, address + size)) {
+  return MunmapLocked(address, address + size);
+}
+
+long AddressSpace::MunmapLocked(std::uint64_t address, std::uint64_t end) {
+  for (const Range& part : CoveredParts(address, end)) {
     Freshen(part.start, part.end);
     for (const Range& own : OwnParts(part.start, part.end)) {
       ClearEntries(own.start, own.end);
@@ -873,6 +883,13 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
   if (Borrowed(address, address + size)) return -EACCES;
   // Region by region, as the kernel does: what comes before a refusal stays changed.
   for (const Range& own : OwnParts(address, parts[0].end)) {
+    // Space that becomes data counts as it (mprotect_fixup).
+    const Region& region = FindRegion(own.start)->second;
+    const auto exceeds = [&](int bits) {
+      return ExceedsLimits(own.end - own.start, bits, region.shared || region.grows_down);
+    };
+    if ((protection & PROT_WRITE) != 0 && exceeds(protection) && !exceeds(region.protection))
+      return -ENOMEM;
     const long result = MprotectLocked(own.start, own.end, protection, pkey);
     if (result < 0) return result;
   }
@@ -882,37 +899,57 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
 long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::uint64_t new_length,
                           int flags, std::uint64_t new_address) {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t old_size = AlignUp(old_length, kPageSize);
+  std::uint64_t old_size = AlignUp(old_length, kPageSize);
   const std::uint64_t new_size = AlignUp(new_length, kPageSize);
   if (address % kPageSize != 0 || new_size == 0 || !ValidRange(address, old_size) ||
       !ValidRange(0, new_size)) {
     return -EINVAL;
   }
+  const bool to_fixed = (flags & MREMAP_FIXED) != 0;
+  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 ||
+      ((flags & MREMAP_MAYMOVE) == 0 && flags != 0)) {
+    return -EINVAL;
+  }
+  if (to_fixed && (new_address % kPageSize != 0 || !ValidRange(new_address, new_size) ||
+                   (new_address < address + old_size && address < new_address + new_size))) {
+    return -EINVAL;
+  }
   const auto source = FindRegion(address);
-  if (source == regions_.end() || (old_size != 0 && source->second.end < address + old_size))
+  const bool shrinks = old_size >= new_size && (flags & MREMAP_DONTUNMAP) == 0;
+  if (source != regions_.end() && shrinks && !to_fixed) {
+    // What is too much goes, whatever it is made of.
+    const long result = MunmapLocked(address + new_size, address + old_size);
+    return result < 0 ? result : static_cast<long>(address);
+  }
+  const std::uint64_t kept = std::min(old_size, new_size);
+  // Linux 6.17 and later move several mappings at once; here that is the error it used to be.
+  if (source == regions_.end() ||
+      (old_size != 0 && source->second.end < address + (shrinks ? kept : old_size))) {
     return -EFAULT;
+  }
   const Region region = source->second;
   if (region.borrowed) return -EINVAL;
   if (new_size > old_size && ExceedsLimits(new_size - old_size, region.protection, region.shared))
     return -ENOMEM;
   std::vector<Range> claimed;
-  if ((flags & MREMAP_FIXED) != 0) {
-    if (new_address % kPageSize != 0 || !ValidRange(new_address, new_size)) return -EINVAL;
+  if (to_fixed) {
     if (Borrowed(new_address, new_address + new_size)) return -ENOMEM;
     if (!ClaimGaps(new_address, new_address + new_size, claimed)) return -ENOMEM;
     Freshen(new_address, new_address + new_size);
     ClearEntries(new_address, new_address + new_size);
+    if (shrinks) {
+      MunmapLocked(address + new_size, address + old_size);
+      old_size = new_size;
+    }
   }
   if (old_size != 0) ClearEntries(address, address + old_size);
-  const long result =
-      Host(syscall(SYS_mremap, address, old_length, new_length, flags, new_address));
+  const long result = Host(syscall(SYS_mremap, address, old_size, new_length, flags, new_address));
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
     return result;
   }
   if (states_ && old_size != 0) {
     const auto to = static_cast<std::uint64_t>(result);
-    const std::uint64_t kept = std::min(old_size, new_size);
     if (to != address) {
       rules_.on_moved(address, to, kept);
       states_->Move(address, to, kept);
@@ -940,14 +977,13 @@ long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advi
     }
     if (!Covered(address, address + size)) {
       // Advice must not reach the monitor's memory in the gaps. Natively the rest is done and
-      // ENOMEM told.
+      // ENOMEM told. An empty range asks only whether the advice is known.
+      if (const long known = Host(madvise(nullptr, 0, advice)); known < 0) return known;
       for (const Range& part : CoveredParts(address, address + size)) {
         const long result = Host(madvise(Pointer(part.start), part.end - part.start, advice));
         if (result < 0) return result;
       }
-      // An empty range asks only whether the advice is known.
-      const long known = Host(madvise(nullptr, 0, advice));
-      return known < 0 ? known : -ENOMEM;
+      return -ENOMEM;
     }
   }
   return Host(madvise(Pointer(address), length, advice));

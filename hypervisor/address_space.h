@@ -215,6 +215,7 @@ class AddressSpace {
   Carrier* CarrierOf(std::uint64_t logical_thread);
   void Freshen(std::uint64_t start, std::uint64_t end);
   bool TrackedCodeAt(std::uint64_t address);
+  long MunmapLocked(std::uint64_t address, std::uint64_t end);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
 
   Machine& machine_;

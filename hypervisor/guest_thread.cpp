@@ -11,6 +11,7 @@
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
@@ -135,7 +136,7 @@ int GuestThread::Run() {
     } else {
       if (leaving_) FinishLeave();
       if (signal_pending_) DeliverPendingSignals();
-      if (view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
+      if (tracking != nullptr && view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
         if (code_cache() != nullptr && code_cache()->Contains(InterruptedAt())) Detach();
         EnterView(View::kWhole);
         runtime_calls_.Clear();
@@ -470,6 +471,14 @@ void GuestThread::HandleMemoryError() {
   const kvm_run& run = carrier_->vcpu().run();
   ++counters().other_exits;
   place_ = Place::kProgram;
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  if (rip != memory_error_rip_) repeated_memory_errors_ = 0;
+  memory_error_rip_ = rip;
+  constexpr unsigned kHopeless = 10000;
+  if (++repeated_memory_errors_ > kHopeless) {
+    Abort(fmt::format("KVM cannot show the program the memory it uses at {:#x} (a device's?)",
+                      last_fault_address_));
+  }
   std::optional<GuestPhysical> physical;
 #ifdef KVM_EXIT_MEMORY_FAULT
   constexpr std::uint32_t kMemoryFault = KVM_EXIT_MEMORY_FAULT;
@@ -487,6 +496,7 @@ void GuestThread::HandleMemoryError() {
 
 void GuestThread::HandleSystemCall() {
   ++counters().system_calls;
+  repeated_memory_errors_ = 0;
   kvm_regs& registers = carrier_->vcpu().registers();
   const std::uint64_t trap_flag = registers.r11 & kFlagTrap;
   system_call_number_ = static_cast<long>(registers.rax);
@@ -1168,6 +1178,7 @@ void GuestThread::DeliverPendingSignals() {
 
 void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction& action) {
   ++counters().signals;
+  repeated_memory_errors_ = 0;
   if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child) {
     tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
     if (delivery.info.si_code == SI_TIMER)
@@ -1177,6 +1188,7 @@ void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction&
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
                        machine.vector_state_size(), machine.vector_mask())) {
     DieOf(SIGSEGV);
+    return;
   }
   InitializeVectorState(carrier_->vector_state(), machine.vector_state_size());
   SignalMask mask = mask_ | action.mask;
@@ -1191,7 +1203,10 @@ void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction&
 void GuestThread::ForceSignal(const SignalDelivery& delivery) {
   SetHostMask(kAllSignals);
   const KernelSigaction action = signal_actions().Get(delivery.signal);
-  if (action.handler <= 1 || (mask_ & MaskOf(delivery.signal)) != 0) DieOf(delivery.signal);
+  if (action.handler <= 1 || (mask_ & MaskOf(delivery.signal)) != 0) {
+    DieOf(delivery.signal);
+    return;
+  }
   Deliver(delivery, action);
   if (!signal_pending_) SetHostMask(mask_);
 }
@@ -1201,9 +1216,11 @@ void GuestThread::DieOf(int signal) {
   signal_actions().SetHostDefault(signal);
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
   SetHostMask(~MaskOf(signal));
-  // Only a signal whose default is not death gets here.
-  syscall(SYS_exit_group, 128 + signal);
-  __builtin_unreachable();
+  // Only a signal whose default is not death, or that a debugger keeps back, gets here.
+  if (TracerOfThisThread() == 0) syscall(SYS_exit_group, 128 + signal);
+  signal_actions().Set(signal, {});
+  set_mask(mask_ & ~MaskOf(signal));
+  SetHostMask(mask_);
 }
 
 void GuestThread::Abort(const std::string& what) {

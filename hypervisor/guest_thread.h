@@ -101,8 +101,9 @@ class GuestThread {
   // Sends a signal the program caused itself (a fault): if it is blocked or ignored, the process
   // dies of it.
   void ForceSignal(const SignalDelivery& delivery);
-  // Ends the process as that signal's default action does. Does not return.
-  [[noreturn]] void DieOf(int signal);
+  // Ends the process as that signal's default action does. Returns only if a debugger keeps the
+  // signal from the thread.
+  void DieOf(int signal);
 
  private:
   enum class Place { kProgram, kSystemCall, kException };
@@ -176,6 +177,8 @@ class GuestThread {
   long system_call_number_ = 0;
   std::uint64_t last_fault_address_ = 0, last_fault_rip_ = 0;
   unsigned repeated_faults_ = 0;
+  std::uint64_t memory_error_rip_ = 0;
+  unsigned repeated_memory_errors_ = 0;
 
   // Written by the host's signal handler on this very thread.
   volatile std::uint8_t signal_pending_ = 0;

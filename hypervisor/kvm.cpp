@@ -265,6 +265,23 @@ void Vcpu::SetCpuid(const CpuidTable& table) {
   Checked(fd_.get(), kSetCpuid2, Pointer(buffer.get()), "KVM_SET_CPUID2");
 }
 
+void Vcpu::StartVm() {
+  run_->immediate_exit = 1;
+  int error = Run();
+  rlimit limit{};
+  if (error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0) {
+    rlimit raised = limit;
+    raised.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NPROC, &raised);
+    error = Run();
+    setrlimit(RLIMIT_NPROC, &limit);
+  }
+  run_->immediate_exit = 0;
+  if (error == EAGAIN) {
+    throw KvmError(error, "KVM's own thread in this process is one too many for `ulimit -u`");
+  }
+}
+
 void Vcpu::SetMsr(std::uint32_t index, std::uint64_t value) {
   struct {
     std::uint32_t count, padding;

@@ -125,6 +125,9 @@ class Vcpu {
   void StoreSpecialRegisters();  // writes special_registers() now; throws when KVM refuses them
 
   void SetCpuid(const CpuidTable& table);
+  // Makes KVM start the thread it keeps in the process for a VM (Linux 6.13 and later do so at the
+  // first run), although the user may have no process left below the soft limit. Throws KvmError.
+  void StartVm();
   void SetMsr(std::uint32_t index, std::uint64_t value);
   bool TrySetXcr0(std::uint64_t value);
   // Makes the guest's time stamp counter equal the host's. False: not supported.

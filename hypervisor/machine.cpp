@@ -274,6 +274,7 @@ Carrier& Machine::Create() {
                                            static_cast<unsigned>(carriers_.size()));
   Carrier& carrier = *created;
   carrier.vcpu().SetCpuid(cpuid_);  // once: KVM refuses it after the first run
+  if (carriers_.empty()) carrier.vcpu().StartVm();
   if (host_.tss_type != 0) SetUpVcpu(carrier);
   carriers_.push_back(std::move(created));
   return carrier;
@@ -387,8 +388,8 @@ void Machine::ForEachCarrier(const std::function<void(Carrier&)>& visit) {
   for (const auto& carrier : carriers_) visit(*carrier);
 }
 
-void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
-                               bool shared_descriptors) {
+void Machine::Rebuild(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors,
+                      const std::function<void()>& between) {
   if (shared_descriptors) {
     for (const auto& carrier : carriers_) carrier->vcpu_->Abandon();
     vm_->Abandon();
@@ -401,12 +402,14 @@ void Machine::RebuildAfterFork(Carrier& survivor, const kvm_sregs& special,
   }
   carriers_.clear();
   vm_.reset();
+  if (between) between();
   vm_ = std::make_unique<Vm>(kvm_);
   memory_->AdoptVm(*vm_);
   kept->number_ = 0;
   kept->thread_page_->carrier = 0;
   kept->vcpu_ = std::make_unique<Vcpu>(kvm_, *vm_, 0);
   kept->vcpu().SetCpuid(cpuid_);
+  kept->vcpu().StartVm();
   SetUpVcpu(*kept);
   Vcpu& vcpu = kept->vcpu();
   vcpu.special_registers().fs = special.fs;

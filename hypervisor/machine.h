@@ -108,12 +108,14 @@ class Machine {
   // Calls `visit` for every carrier, idle ones too: their page tables live on.
   void ForEachCarrier(const std::function<void(Carrier&)>& visit);
 
-  // In a child after fork only the calling thread is left, and a VM cannot be inherited: makes a
-  // new VM that shows the same memory, and gives `survivor` a vCPU of it. All other carriers are
-  // gone. `special`: the survivor's special registers from before the fork (the shared area is the
-  // parent's by now). `shared_descriptors`: the parent has the same descriptor table (CLONE_FILES),
+  // Makes a new VM that shows the same memory, and gives `survivor` a vCPU of it; all other
+  // carriers are gone. For a child after fork, where only the calling thread is left and a VM
+  // cannot be inherited; and for a program with one thread that must do something, `between`,
+  // while there is no VM. `special`: the survivor's special registers (in a child the shared area
+  // is the parent's). `shared_descriptors`: a parent has the same descriptor table (CLONE_FILES),
   // so nothing may be closed.
-  void RebuildAfterFork(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors);
+  void Rebuild(Carrier& survivor, const kvm_sregs& special, bool shared_descriptors,
+               const std::function<void()>& between = {});
 
   const HostKind& host() const { return host_; }
   std::uint64_t vector_mask() const { return vector_mask_; }      // XCR0 bits the monitor saves

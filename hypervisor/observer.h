@@ -38,7 +38,7 @@ class ExecutionObserver {
   virtual ~ExecutionObserver() = default;
 
   // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
-  virtual void SetRuntimeCode(std::function<bool(std::uint64_t address)> /*is_runtime*/) {}
+  virtual void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& /*is_runtime*/) {}
 
   // The process runs its first instruction.
   virtual void OnStart(pid_t tid) = 0;

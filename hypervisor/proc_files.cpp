@@ -185,4 +185,11 @@ long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long byt
   return WriteGuest(buffer, kept.data(), kept.size()) ? static_cast<long>(kept.size()) : bytes;
 }
 
+pid_t TracerOfThisThread() {
+  const std::string text = ReadWhole("/proc/thread-self/status");
+  constexpr std::string_view kKey = "\nTracerPid:\t";
+  const std::size_t at = text.find(kKey);
+  return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + kKey.size());
+}
+
 }  // namespace trapline

@@ -3,6 +3,8 @@
 // of descriptors.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,5 +29,8 @@ int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec);
 // Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a
 // list of them. Returns the new number of bytes.
 long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes);
+
+// The process that traces the calling thread (ptrace), 0 if none does.
+pid_t TracerOfThisThread();
 
 }  // namespace trapline

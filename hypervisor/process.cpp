@@ -165,11 +165,11 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  std::string text =
-      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={},engine={}", stats ? 1 : 0,
-                  follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
-                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
-                  static_cast<int>(tracking.engine));
+  std::string text = fmt::format(
+      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},tracer={}", stats ? 1 : 0,
+      follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
+      static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
+      static_cast<int>(tracking.engine), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -202,6 +202,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   };
   options.kvm_descriptor = number_after("kvm=");
   options.executable_descriptor = number_after("exe=");
+  options.outer_tracer = number_after("tracer=");
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
   options.tracking.policy =
       number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
@@ -554,7 +555,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
 
   if (child == 0) {
     try {
-      machine_.RebuildAfterFork(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
+      machine_.Rebuild(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }
@@ -695,6 +696,41 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   return pid;
 }
 
+// --- namespaces
+
+long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]) {
+  const long result = thread.Interruptible(number, arguments);
+  unsigned users = 0;  // a process that shares this memory has a vCPU too
+  machine_.ForEachCarrier([&users](const Carrier& carrier) { users += carrier.in_use ? 1 : 0; });
+  if (result != -EINVAL || thread.is_vfork_child || users != 1) return result;
+  // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
+  // without one for a moment it is gone.
+  SetHostMask(kAllSignals);
+  if (thread.signal_pending()) return kRestart;
+  thread.Detach();
+  thread.EnterView(View::kWhole);
+  const kvm_sregs special = thread.carrier().vcpu().special_registers();
+  long changed = 0;
+  const auto change = [&] {
+    constexpr int kMostWaits =
+        100;  // of a millisecond: the thread is told to end and not waited for
+    for (int i = 0; i < kMostWaits; ++i) {
+      changed = syscall(number, arguments[0], arguments[1]);
+      if (changed < 0) changed = -errno;
+      if (changed != -EINVAL) return;
+      usleep(1000);
+    }
+  };
+  try {
+    machine_.Rebuild(thread.carrier(), special, false, change);
+  } catch (const std::exception& error) {
+    Fatal(fmt::format("no new virtual machine: {}", error.what()));
+  }
+  if (tracking_ && tracking_->active()) thread.EnterView(View::kClosed);
+  if (!thread.signal_pending()) SetHostMask(thread.mask());
+  return changed;
+}
+
 // --- execve
 
 long Process::Execute(GuestThread& thread, int directory, const std::string& path,
@@ -726,7 +762,9 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     if (!executable.error().lost_image) return -executable.error().error_number;
     native = true;
   } else {
-    native = native || executable->native_only;
+    // A debugger among the programs must find the program itself in its child, not a monitor.
+    const pid_t tracer = TracerOfThisThread();
+    native = native || executable->native_only || (tracer != 0 && tracer != options_.outer_tracer);
   }
   SetHostMask(kAllSignals);
   if (thread.signal_pending()) return kRestart;
@@ -737,8 +775,12 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
   address_space_.limits().Apply(false);
   if (native) {
     std::vector<char*> argument_pointers = Pointers(arguments);
-    syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(),
-            environment_pointers.data(), flags);
+    if (directory == AT_FDCWD && flags == 0) {  // what a debugger of the process expects to see
+      execve(path.c_str(), argument_pointers.data(), environment_pointers.data());
+    } else {
+      syscall(SYS_execveat, directory, path.c_str(), argument_pointers.data(),
+              environment_pointers.data(), flags);
+    }
     error = errno;
   } else {
     RunOptions handed_on = options_;

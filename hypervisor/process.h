@@ -53,6 +53,8 @@ struct RunOptions {
   // process may have neither the right nor the path to open them again.
   int kvm_descriptor = -1;
   int executable_descriptor = -1;
+  // Who traces the monitor itself: a debugger the user started it under. 0: nobody.
+  pid_t outer_tracer = 0;
   // One word, for a monitor that execve starts (main's --exec).
   std::string Encode() const;
   static RunOptions Decode(const std::string& text);
@@ -92,6 +94,8 @@ class Process {
   long Execute(GuestThread& thread, int directory, const std::string& path, std::uint64_t argv,
                std::uint64_t envp, int flags);
   [[noreturn]] void ExitGroup(GuestThread& thread, int status);
+  // unshare or setns, some uses of which the kernel allows only to a process with one thread.
+  long ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]);
 
   // Whether `tid` is one of the program's threads; KVM and the monitor may have others in the
   // process.

@@ -323,6 +323,7 @@ std::vector<Function> Classify(const Program& program) {
   }
   for (std::size_t i = 0; i < functions.size(); ++i) {
     Function& function = functions[i];
+    // NOLINTNEXTLINE(bugprone-branch-clone): one rule after the other
     if (!function.in_text) {
       function.is_library = true;
     } else if (IsDecided(function.evidence)) {

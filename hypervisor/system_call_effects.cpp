@@ -439,8 +439,6 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   publish(KeySentTo(call));
   switch (call.number) {
     case SYS_kill:
-      publish(SignalKey(static_cast<int>(call.arguments[1])));
-      break;
     case SYS_tkill:
     case SYS_rt_sigqueueinfo:
       publish(SignalKey(static_cast<int>(call.arguments[1])));

@@ -2,7 +2,9 @@
 
 #include <asm/prctl.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -173,9 +175,47 @@ long ArchPrctl(GuestThread& thread, Arguments a) {
       return 1;  // ARCH_GET_CPUID: the instruction works
     case 0x1012:
       return -ENODEV;  // ARCH_SET_CPUID
+    case 0x1021:       // ARCH_GET_XCOMP_SUPP
+    case 0x1022:       // ARCH_GET_XCOMP_PERM
+    case 0x1024: {     // ARCH_GET_XCOMP_GUEST_PERM
+      std::uint64_t features = 0;
+      if (const long result = syscall(SYS_arch_prctl, a[0], &features); result < 0) return -errno;
+      constexpr std::uint64_t kTiles = 3ull << 17;
+      return WriteGuest(value, features & ~kTiles) ? 0 : -EFAULT;
+    }
+    case 0x1023:  // ARCH_REQ_XCOMP_PERM: AMX is not offered
+      return -EOPNOTSUPP;
     default:
-      return -EINVAL;  // AMX permission, shadow stacks: not offered
+      return -EINVAL;  // shadow stacks: not offered
   }
+}
+
+// A program's own system call filter would bind the monitor, whose calls the host thread makes too:
+// it is accepted and not enforced. What is wrong with the call is told, for programs ask in this
+// way what there is.
+long Seccomp(GuestThread& thread, std::uint64_t operation, std::uint64_t flags,
+             std::uint64_t filter) {
+  if (operation == SECCOMP_SET_MODE_STRICT) {
+    if (flags != 0 || filter != 0) return -EINVAL;
+  } else {
+    // Without SECCOMP_FILTER_FLAG_NEW_LISTENER: nobody would be told.
+    constexpr std::uint64_t kKnown = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG |
+                                     SECCOMP_FILTER_FLAG_SPEC_ALLOW |
+                                     SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    if ((flags & ~kKnown) != 0) return -EINVAL;
+    sock_fprog program{};
+    if (!ReadGuest(filter, program)) return -EFAULT;
+    if (program.len == 0 || program.len > BPF_MAXINSNS) return -EINVAL;
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 && geteuid() != 0) return -EACCES;
+    if (program.filter == nullptr) return -EINVAL;
+    std::vector<sock_filter> instructions(program.len);
+    if (!ReadGuest(reinterpret_cast<std::uint64_t>(program.filter), instructions.data(),
+                   instructions.size() * sizeof(sock_filter))) {
+      return -EFAULT;
+    }
+  }
+  thread.process().NoteUnenforcedFilter();
+  return 0;
 }
 
 long Prctl(GuestThread& thread, Arguments a) {
@@ -183,8 +223,9 @@ long Prctl(GuestThread& thread, Arguments a) {
     case PR_GET_TID_ADDRESS:
       return WriteGuest(a[1], thread.clear_child_tid) ? 0 : -EFAULT;
     case PR_SET_SECCOMP:
-      thread.process().NoteUnenforcedFilter();
-      return 0;
+      if (a[1] == SECCOMP_MODE_STRICT) return Seccomp(thread, SECCOMP_SET_MODE_STRICT, 0, 0);
+      if (a[1] == SECCOMP_MODE_FILTER) return Seccomp(thread, SECCOMP_SET_MODE_FILTER, 0, a[2]);
+      return -EINVAL;
     case PR_SET_TSC:
       return a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;  // would hit the monitor
     case 59:
@@ -421,17 +462,20 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
         return {WriteGuest(a[1], thread.robust_list_head) && WriteGuest(a[2], size) ? 0 : -EFAULT};
       }
       return {thread.Interruptible(call.number, a)};
+    case SYS_unshare:
+    case SYS_setns:
+      return {process.ChangeNamespaces(thread, call.number, a)};
     case SYS_arch_prctl:
       return {ArchPrctl(thread, a)};
     case SYS_prctl:
       return {Prctl(thread, a)};
+    case SYS_memfd_secret:  // KVM cannot show such memory; wrong flags are for the kernel to tell
+      return {(number32(0) & ~O_CLOEXEC) != 0 ? thread.Interruptible(call.number, a) : -ENOSYS};
     case SYS_rseq:
       return {-ENOSYS};  // would name the monitor's code, not the program's
     case SYS_seccomp:
-      if (a[0] == 1 || a[0] == 0) {  // SECCOMP_SET_MODE_FILTER, _STRICT
-        process.NoteUnenforcedFilter();
-        return {0};
-      }
+      if (a[0] == SECCOMP_SET_MODE_FILTER || a[0] == SECCOMP_SET_MODE_STRICT)
+        return {Seccomp(thread, a[0], a[1], a[2])};
       return {thread.Interruptible(call.number, a)};
     case SYS_modify_ldt:  // an empty table, and as a kernel without the call
       return {a[0] == 0 ? 0 : static_cast<long>(static_cast<std::uint32_t>(-ENOSYS))};

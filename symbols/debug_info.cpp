@@ -374,8 +374,7 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocal(std::uint64_t pc, std::u
   // First where the function is now; then anywhere in it, for the ranges of blocks are not exact.
   for (const bool everywhere : {false, true}) {
     Dwarf_Off walked_to = 0;
-    const auto found =
-        FindLocalIn(chain[0], pc, address, context, everywhere, 0, walked_to, function);
+    auto found = FindLocalIn(chain[0], pc, address, context, everywhere, 0, walked_to, function);
     if (found) return found;
   }
   return std::nullopt;

@@ -212,8 +212,9 @@ std::unique_ptr<ElfFile> ModuleImage::FindDebugFile() const {
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, text + link->d_size - sizeof checksum, sizeof checksum);
   const std::string directory = Directory(path_);
-  for (const std::string& path :
-       {directory + name, directory + ".debug/" + name, debug_directory_ + directory + name}) {
+  for (const std::string& folder :
+       {directory, directory + ".debug/", debug_directory_ + directory}) {
+    const std::string path = folder + name;
     auto file = ElfFile::Open(path);
     if (file == nullptr) continue;
     // A build id says more than the checksum, and costs less to compare.

@@ -120,7 +120,7 @@ std::string BuildIdInNotes(const std::string& notes, std::uint64_t alignment) {
 
 bool ReadProgramHeaders(std::uint64_t base, const MemoryReader& read,
                         std::vector<Elf64_Phdr>& headers) {
-  Elf64_Ehdr file;
+  Elf64_Ehdr file{};
   if (!read(base, &file, sizeof file) || std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
       file.e_ident[EI_CLASS] != ELFCLASS64 || file.e_ident[EI_DATA] != ELFDATA2LSB ||
       file.e_machine != EM_X86_64 || (file.e_type != ET_DYN && file.e_type != ET_EXEC) ||

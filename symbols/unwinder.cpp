@@ -402,12 +402,10 @@ class Unwinder::Implementation {
     unsigned char code[4] = {};
     if (!memory(pc, code, sizeof code) && !memory(pc, code, 1)) return -1;
     switch (code[0]) {
-      case 0x55:
-        return 0;  // push %rbp
-      case 0xc3:
-        return 0;  // ret
-      case 0xc2:
-        return 0;  // ret imm16
+      case 0x55:  // push %rbp
+      case 0xc3:  // ret
+      case 0xc2:  // ret imm16
+        return 0;
       case 0xff:
         return code[1] == 0x25 ? 0 : -1;  // jmp *slot
       case 0xf2:

@@ -93,8 +93,8 @@ class ExecutionEvents : public ExecutionObserver {
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
 
-  void SetRuntimeCode(std::function<bool(std::uint64_t address)> is_runtime) override {
-    is_runtime_code_ = std::move(is_runtime);
+  void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
+    is_runtime_code_ = is_runtime;
   }
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "tools/doctor.h"
 #include "tools/execution_events.h"
@@ -274,6 +275,7 @@ int main(int argc, char** argv) {
   if (doctor->parsed()) return trapline::Doctor(json);
 
   options.follow_children = follow == "all";
+  options.outer_tracer = trapline::TracerOfThisThread();
   options.tracking.track = Track::kAll;
   for (const std::string& module : track) {
     if (module == "none") options.tracking.track = Track::kNone;

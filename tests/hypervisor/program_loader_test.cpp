@@ -160,7 +160,7 @@ TEST_F(ProgramLoader, ScriptsAsExecveSeesThem) {
 }
 
 // The empty name is the working directory, which cannot be executed.
-TEST_F(ProgramLoader, DISABLED_EmptyInterpreter) {
+TEST_F(ProgramLoader, EmptyInterpreter) {
   ExpectSameError(Write("two-bytes", "#!"));
   ExpectSameError(Write("nul", std::string("#!\0\n", 4)));
 }
@@ -344,7 +344,7 @@ TEST_F(FindProgram, AnEmptyElementIsTheWorkingDirectory) {
 
 // POSIX, "Environment Variables": a zero-length prefix at the end counts too, and so does an empty
 // PATH.
-TEST_F(FindProgram, DISABLED_AnEmptyLastElementIsTheWorkingDirectory) {
+TEST_F(FindProgram, AnEmptyLastElementIsTheWorkingDirectory) {
   SetPath(Path("a") + ":");
   EXPECT_EQ(FindInPath("here"), "./here");
   SetPath("");

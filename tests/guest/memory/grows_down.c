@@ -16,5 +16,8 @@ int main(void) {
   Fact(*(volatile char*)(top - 120 * kPage) == 0, "zero in between");
   Fact(FAULTS(*(volatile char*)(top + kPage)) && last_fault.code == SEGV_MAPERR,
        "it does not grow up");
+  const struct rlimit small = {64 * kPage, RLIM_INFINITY};
+  Fact(setrlimit(RLIMIT_STACK, &small) == 0, "a limit on stacks");
+  Fact(FAULTS(*(volatile char*)(top - 200 * kPage) = 1), "it does not grow beyond");
   return Done();
 }
