@@ -96,8 +96,7 @@ class DetectorBase : public Detector {
       case EventKind::kAtomicWrite:
       case EventKind::kAtomicRmw: {
         const bool synchronises = tracking_.CountsSynchronisation(event.thread);
-        bool accesses =
-            (event.flags & kOnlyOrders) == 0 && tracking_.CountsAccesses(event.thread);
+        bool accesses = (event.flags & kOnlyOrders) == 0 && tracking_.CountsAccesses(event.thread);
         event.thread = tracking_.NameOf(event.thread);
         event.size = Clamp(event.address, std::min(event.size, kMaxPiece));
         if (event.size == 0) return;

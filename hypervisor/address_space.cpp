@@ -289,8 +289,8 @@ PageUse AddressSpace::CountPageUse() {
   return use;
 }
 
-// Maps what the program has in [block, block_end), which lies in one 2 MiB block, at its own address
-// plus `offset`.
+// Maps what the program has in [block, block_end), which lies in one 2 MiB block, at its own
+// address plus `offset`.
 void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
                             std::uint64_t block_end, std::uint64_t offset) {
   PageTable& table = carrier.view(view);

@@ -348,7 +348,9 @@ void GuestThread::HandleExit() {
       }
     }
     if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
-      const auto at = [&](std::uint64_t out) { return rip == out || rip == out + agent::kOutLength; };
+      const auto at = [&](std::uint64_t out) {
+        return rip == out || rip == out + agent::kOutLength;
+      };
       if (run.io.port == TRAPLINE_PORT_CACHE && at(cache->exit_address())) {
         place_ = Place::kProgram;
         HandleCacheExit();
@@ -700,7 +702,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     if (HandleCacheFault(fault_address, rip, error_code, verdict)) return;
     if (fault_address == address && (code_cache() == nullptr || !code_cache()->Contains(rip)))
       verdict = process_->address_space().Resolve(
-        *carrier_, view_, {address}, (error_code & kWrite) != 0, (error_code & kFetch) != 0, rip);
+          *carrier_, view_, {address}, (error_code & kWrite) != 0, (error_code & kFetch) != 0, rip);
     switch (verdict) {
       case FaultVerdict::kMapped:
         return;
@@ -876,8 +878,8 @@ bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
   }
   if (mirror) {
     address -= kMirrorOffset;
-    verdict = process_->address_space().ResolveMirror(*carrier_, {address},
-                                                      (error_code & kWrite) != 0);
+    verdict =
+        process_->address_space().ResolveMirror(*carrier_, {address}, (error_code & kWrite) != 0);
     return verdict == FaultVerdict::kMapped;
   }
   // An instruction that was copied as it is.

@@ -165,11 +165,11 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  std::string text = fmt::format(
-      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},tracer={}", stats ? 1 : 0,
-      follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
-      static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
-      static_cast<int>(tracking.engine), outer_tracer);
+  std::string text =
+      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={},engine={},tracer={}",
+                  stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
+                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
+                  static_cast<int>(tracking.engine), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);

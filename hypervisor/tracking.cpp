@@ -222,10 +222,9 @@ void Tracking::DrainLocked() {
     agent::ThreadPage& page = carrier->thread_page();
     const std::uint64_t head = __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE);
     if (head == page.queue_tail) continue;
-    queues_.push_back({&page,
-                       static_cast<const agent::QueuedEvent*>(
-                           carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE)),
-                       NumberOf(*carrier), page.queue_tail, head});
+    queues_.push_back(
+        {&page, static_cast<const agent::QueuedEvent*>(carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE)),
+         NumberOf(*carrier), page.queue_tail, head});
   }
   while (!queues_.empty()) {
     std::size_t first = 0;
@@ -246,7 +245,8 @@ void Tracking::DrainLocked() {
       ++queue.tail;
     } while (queue.tail != queue.head && key(queue) <= next);
     __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
-    if (queue.tail == queue.head) queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
+    if (queue.tail == queue.head)
+      queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
 }
 
@@ -542,9 +542,8 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
     observer_.OnFreshMemory(thread, word, word + size);
   }
   for (auto& [other, state] : cache_states_) {
-    if (other != thread &&
-        (state.read_more ||
-         std::find(state.reads.begin(), state.reads.end(), word) != state.reads.end())) {
+    if (other != thread && (state.read_more || std::find(state.reads.begin(), state.reads.end(),
+                                                         word) != state.reads.end())) {
       Watch(state, {word, size});
     }
   }
@@ -638,9 +637,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     DrainLocked();
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const EventKind kind =
-          ClassifyLocked(NumberOf(carrier), part.access, by_debug_info,
-                         part.access.atomic && exchanges);
+      const EventKind kind = ClassifyLocked(NumberOf(carrier), part.access, by_debug_info,
+                                            part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
       if (IsAtomic(kind) && kind != EventKind::kAtomicWrite) {
         AcquireFormerLocked(NumberOf(carrier), part.access.address,
@@ -695,7 +693,8 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   for (const Range& range : parts) {
     ++statistics_.checks;
     const std::uint64_t length = range.end - range.start;
-    if (IsAtomic(event) && length <= kWord) NoteAtomicLocked(NumberOf(carrier), range.start, length);
+    if (IsAtomic(event) && length <= kWord)
+      NoteAtomicLocked(NumberOf(carrier), range.start, length);
     observer_.OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
   }
 }

@@ -237,11 +237,11 @@ class Tracking {
   std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<CachedPage, kCachedPages> cached_pages_;
-  std::map<std::uint64_t, std::uint64_t> freed_;      // blocks whose free counts as a write: ends
-  std::map<std::uint64_t, FormerPages> former_;       // by start; SharingPolicy::kShared only
-  std::uint64_t losses_ = 0;                          // keys given out for them
-  std::unordered_set<std::uint64_t> runtime_keys_;    // that the runtime said "before" of
-  std::unordered_set<std::uint64_t> thread_words_;    // words the kernel clears at a thread's end
+  std::map<std::uint64_t, std::uint64_t> freed_;    // blocks whose free counts as a write: ends
+  std::map<std::uint64_t, FormerPages> former_;     // by start; SharingPolicy::kShared only
+  std::uint64_t losses_ = 0;                        // keys given out for them
+  std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
+  std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   TrackingStatistics statistics_;
 

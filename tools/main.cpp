@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
   LogRecordingOptions log;
   std::string log_filter = "all";
   bool record_only = false;
-  std::string policy = "exact", engine = "step", follow = "all";
+  std::string policy = "exact", engine, follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
   // For the help text only.
@@ -228,8 +228,8 @@ int main(int argc, char** argv) {
   run->add_option("--untrack", untrack, "Do not check the code of this MODULE; repeatable")
       ->allow_extra_args(false);
   run->add_option("--engine", engine,
-                  "how code that touches tracked pages runs: 'step' (an instruction at a time) or "
-                  "'cache' (instrumented)")
+                  "How checked code runs: cache (instrumented; the default for exact) or step (an "
+                  "instruction at a time)")
       ->check(CLI::IsMember({"step", "cache"}));
   run->add_option("--policy", policy,
                   "exact: every access once there are two threads; shared: a page's accesses from "
@@ -283,7 +283,9 @@ int main(int argc, char** argv) {
   std::erase_if(track, [](const std::string& name) { return name == "none" || name == "all"; });
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
-  options.tracking.engine = engine == "cache" ? trapline::Engine::kCache : trapline::Engine::kStep;
+  options.tracking.engine = engine == "cache" || (engine.empty() && policy == "exact")
+                                ? trapline::Engine::kCache
+                                : trapline::Engine::kStep;
   options.tracking.policy = policy == "exact" ? SharingPolicy::kExact : SharingPolicy::kShared;
   const std::string contradiction = trapline::Contradiction(detection, log.path, record_only);
   if (!contradiction.empty()) {

@@ -147,7 +147,7 @@ bool MayBeAtomic(const Instruction& in) {
 
 struct CodeCache::Item {
   std::uint64_t rip = 0;
-  bool valid = false;  // false: no instruction, or one that must be stepped
+  bool valid = false;       // false: no instruction, or one that must be stepped
   bool instrument = false;  // goes through the mirror
   bool check = false;
   bool atomic = false;
@@ -199,8 +199,8 @@ class CodeCache::RegionBuilder {
                                                                  : Instrument::kCheck;
         item.instrument = instrument != Instrument::kNone;
         item.check = instrument == Instrument::kCheck;
-        item.atomic = item.in.atomic || (item.check && options_.is_atomic &&
-                                         MayBeAtomic(item.in) && options_.is_atomic(at));
+        item.atomic = item.in.atomic || (item.check && options_.is_atomic && MayBeAtomic(item.in) &&
+                                         options_.is_atomic(at));
         const Branch branch = item.in.branch;
         if (branch == Branch::kConditional || branch == Branch::kJump)
           work.push_back(item.in.target);
@@ -550,7 +550,8 @@ class CodeCache::RegionBuilder {
     out_.Bytes({0x81, static_cast<std::uint8_t>(0xe0 | (other & 7))});  // and $mask, other32
     out_.Imm32(CacheThread::FilterOffset(~std::uint64_t{0}));
     out_.WithBase(0x8b, other, other,
-                  static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) + (operand.writes ? sizeof(CacheThread::filter[0]) : 0)),
+                  static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) +
+                                            (operand.writes ? sizeof(CacheThread::filter[0]) : 0)),
                   false);
     if (in_rax) {
       out_.SubtractAbsolute(other, Saved(kRax));
@@ -1123,8 +1124,8 @@ CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
     memory_.code = AddressOf(MapLow(options_.code_size, PROT_READ | PROT_WRITE | PROT_EXEC));
     memory_.table = AddressOf(MapLow(CacheMemory::kTableSize, PROT_READ | PROT_WRITE));
     memory_.sites = AddressOf(MapLow(CacheMemory::kSitesSize, PROT_READ | PROT_WRITE));
-    thread_ = new (MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE, alignof(CacheThread)))
-        CacheThread;
+    thread_ =
+        new (MapLow(sizeof(CacheThread), PROT_READ | PROT_WRITE, alignof(CacheThread))) CacheThread;
     thread_->next_frame = AddressOf(thread_->frames);
     thread_->registers.xsave = thread_->xsave;
     memory_.thread = AddressOf(thread_);

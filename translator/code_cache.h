@@ -31,8 +31,8 @@ struct AccessSite {
   bool read = false;
   bool write = false;
   bool atomic = false;
-  bool locked = false;  // by an atomic instruction; else only debug info calls it atomic
-  bool done = false;  // the access has been carried out (TranslatorOptions::after_atomic)
+  bool locked = false;    // by an atomic instruction; else only debug info calls it atomic
+  bool done = false;      // the access has been carried out (TranslatorOptions::after_atomic)
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   const Instruction* instruction = nullptr;
 };
@@ -163,8 +163,8 @@ class CodeCache {
     return address >= code_begin() && address < code_end();
   }
   // The `out` by which a thread leaves at the end of the slow path when
-  // CacheThread::leave_requested is set; on the stack then are the address in a region where it goes
-  // on and the site.
+  // CacheThread::leave_requested is set; on the stack then are the address in a region where it
+  // goes on and the site.
   std::uint64_t leave_address() const { return leave_address_; }
   std::uint64_t exit_address() const { return exit_stub_; }
   // Cache address range of the code, for tests and for telling where a signal hit.

@@ -115,7 +115,8 @@ void Measure(const char* name, Function function, double accesses, std::uint64_t
     if (!checked) options.instrument = [](std::uint64_t) { return Instrument::kNone; };
     CodeCache cache(options);
     g_cache = &cache;
-    for (unsigned i = 0; i < 8; ++i) cache.thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
+    for (unsigned i = 0; i < 8; ++i)
+      cache.thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
     const auto run = [&] {
       RegisterFile registers;
       registers.rflags = 0x202;
@@ -141,9 +142,8 @@ void Measure(const char* name, Function function, double accesses, std::uint64_t
 
 int Main() {
   constexpr std::uint64_t kSize = 64u << 20;
-  auto* memory =
-      static_cast<unsigned char*>(mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  auto* memory = static_cast<unsigned char*>(mmap(
+      nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (memory == MAP_FAILED) return 1;
   const std::uint64_t count = 2048;
   auto* numbers = reinterpret_cast<std::uint64_t*>(memory);

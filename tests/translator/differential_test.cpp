@@ -665,8 +665,7 @@ class Sequences : public Differential {
       ++run;
       faults += native.fault.number != 0;
       const std::string difference = Compare(native, cached, registers, true);
-      if (!difference.empty() &&
-          !IsRepeatable(entry, registers)) {
+      if (!difference.empty() && !IsRepeatable(entry, registers)) {
         ++not_repeatable;
         continue;
       }
@@ -726,7 +725,8 @@ TEST_F(Sequences, Filter) {
   MakeCache(options);
   g_filtered = cache_.get();
   g_handled = 0;
-  for (unsigned i = 0; i < 8; ++i) cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
+  for (unsigned i = 0; i < 8; ++i)
+    cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
   Run(Count(), false);
   EXPECT_GT(g_handled, 1000u);
 }
