@@ -63,17 +63,13 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space,
 }
 
 void GuestCodeCache::Reset(CacheThread& thread) {
+  // Memory that no thread has used yet stays untouched.
+  if (thread.signature[0] != 0) std::memset(thread.filter, 0, sizeof thread.filter);
   thread.next_frame = TRAPLINE_CACHE_THREAD + sizeof(ShadowFrame);
   thread.frames[0] = {};
   thread.leave_requested = 0;
   for (std::uint64_t i = 0; i < 8; ++i)
     thread.signature[i] = (8 + i) << CacheThread::kSignatureShift;
-  // Only what is not zero anyway: memory nobody used stays unused.
-  for (auto& plane : thread.filter) {
-    for (std::uint64_t& cell : plane) {
-      if (cell != 0) cell = 0;
-    }
-  }
 }
 
 void GuestCodeCache::EndEpoch(CacheThread& thread) {

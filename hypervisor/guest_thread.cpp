@@ -878,9 +878,11 @@ bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
   }
   if (mirror) {
     address -= kMirrorOffset;
-    verdict =
-        process_->address_space().ResolveMirror(*carrier_, {address}, (error_code & kWrite) != 0);
-    return verdict == FaultVerdict::kMapped;
+    verdict = process_->address_space().ResolveMirror(*carrier_, {address},
+                                                      (error_code & kWrite) != 0);
+    if (verdict == FaultVerdict::kMapped) return true;
+    process_->tracking()->Retract(*carrier_, Registers().rip);
+    return false;
   }
   // An instruction that was copied as it is.
   const RegisterFile program = Registers();

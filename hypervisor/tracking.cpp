@@ -312,6 +312,21 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   }
 }
 
+void Tracking::Retract(Carrier& carrier, std::uint64_t rip) {
+  const std::lock_guard lock(mutex_);
+  agent::ThreadPage& page = carrier.thread_page();
+  if (page.queue_head == page.queue_tail) return;
+  const auto* const entries =
+      static_cast<const agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
+  const agent::QueuedEvent& last = entries[(page.queue_head - 1) % TRAPLINE_QUEUE_ENTRIES];
+  if (last.kind != TRAPLINE_QUEUED_ACCESS ||
+      reinterpret_cast<const AccessSite*>(last.ip)->rip != rip) {
+    return;
+  }
+  --page.queue_head;
+  EndEpoch(carrier);
+}
+
 void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   std::vector<CallFrame> frames;
   {

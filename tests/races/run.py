@@ -96,6 +96,7 @@ class Suite:
         self.options = options
         self.results = harness.Results("races")
         self.scratch = tempfile.TemporaryDirectory(prefix="trapline-races-")
+        self.engine = [f"--engine={options.engine}"] if options.engine else []
         self.agreed = 0  # runs whose verdict was right
         self.missed = {}  # what a MAY-MISS excused: case: how often
 
@@ -112,7 +113,7 @@ class Suite:
         program = case.program
         report = Path(self.scratch.name, case.name.replace("/", "_") + ".json")
         report.unlink(missing_ok=True)
-        command = [str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", *program.options, "--"]
+        command = [str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", *self.engine, *program.options, "--"]
         outcome = self.run(case, command, program.seconds * self.options.patience)
         problems = []
         if outcome.timed_out or outcome.status != native.status:
@@ -224,6 +225,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
     parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
+    parser.add_argument("--engine", choices=["cache", "step"], help="trapline's engine (default: the policy's)")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
     parser.add_argument("--attempts", type=int, default=1,
                         help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
