@@ -36,8 +36,8 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
 //   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
-// and may hide OnSampling. Where it has PrefetchPage(const Event&) and PrefetchCell(const Event&),
-// they are called with events that will follow soon.
+// and may hide OnSampling. Where it has PrefetchPage(const Event&), PrefetchCell(const Event&) and
+// PrefetchReaders(const Event&), they are called in this order with events that will follow soon.
 template <class Derived>
 class DetectorBase : public Detector {
  public:
@@ -49,13 +49,16 @@ class DetectorBase : public Detector {
   void OnEvents(std::span<const Event> events, std::uint64_t first_index) final {
     if constexpr (requires(Derived & d) { d.PrefetchCell(events[0]); }) {
       // Waiting for shadow memory is most of the work: ask for it some events ahead.
-      constexpr std::size_t kCellAhead = 8;
-      constexpr std::size_t kPageAhead = 16;
+      constexpr std::size_t kReadersAhead = 6;
+      constexpr std::size_t kCellAhead = 16;
+      constexpr std::size_t kPageAhead = 24;
       for (std::size_t i = 0; i < events.size(); ++i) {
         if (i + kPageAhead < events.size()) [[likely]] {
           __builtin_prefetch(&events[i] + 2 * kPageAhead);
           derived().PrefetchPage(events[i + kPageAhead]);
           derived().PrefetchCell(events[i + kCellAhead]);
+          if constexpr (requires(Derived & d) { d.PrefetchReaders(events[0]); })
+            derived().PrefetchReaders(events[i + kReadersAhead]);
         }
         Dispatch(events[i], first_index + i);
       }

@@ -33,6 +33,9 @@ class FastTrackAnalysis {
 
   void PrefetchPage(std::uint64_t address) { shadow_.PrefetchPage(address); }
   void PrefetchCell(std::uint64_t address) { shadow_.PrefetchCell(address); }
+  void PrefetchReaders(const Event& event) {
+    if (const Cell* const cell = shadow_.FindExact(event.address, event.size)) cell->Prefetch();
+  }
 
   void Clear(std::uint64_t address, std::uint64_t size) { shadow_.Clear(address, size); }
   void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
@@ -90,6 +93,7 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   }
   void PrefetchPage(const Event& event) { analysis_.PrefetchPage(event.address); }
   void PrefetchCell(const Event& event) { analysis_.PrefetchCell(event.address); }
+  void PrefetchReaders(const Event& event) { analysis_.PrefetchReaders(event); }
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
     analysis_.Check(atomic, index, synchronisation_.ClockOf(atomic.thread), &race_log_);
   }

@@ -5,48 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <new>
 
-#include "detector/detector.h"
+#include "detector/access_record.h"
 #include "detector/epoch.h"
-#include "detector/growing_array.h"
+#include "detector/reader_list.h"
 #include "detector/vector_clock.h"
 
 namespace trapline {
-
-// When an access happened and all that a report says of it, in 32 bytes. Addresses are kept in 48
-// bits and sign-extended, event positions in 48; sizes are below 2^16 (detectors work on pieces of
-// 2^15).
-struct AccessRecord {
-  Epoch epoch;
-  std::uint64_t ip_size = 0;         // 48 bits of the instruction's address, 16 of the size
-  std::uint64_t address_stack = 0;   // 48 bits of the address, the stack's low half
-  std::uint64_t position_stack = 0;  // 48 bits of the position in the stream, the stack's high half
-
-  friend bool operator==(const AccessRecord&, const AccessRecord&) = default;
-
-  static AccessRecord Make(Epoch epoch, const Event& event, std::uint64_t index) {
-    return {epoch, event.ip << 16 | (event.size & 0xffff),
-            event.address << 16 | (event.stack & 0xffff), index << 16 | event.stack >> 16};
-  }
-
-  Access Unpack(EventKind kind) const {
-    return {.index = position_stack >> 16,
-            .address = SignExtend(address_stack),
-            .size = ip_size & 0xffff,
-            .ip = SignExtend(ip_size),
-            .stack = static_cast<std::uint32_t>((position_stack & 0xffff) << 16 |
-                                                (address_stack & 0xffff)),
-            .thread = epoch.thread(),
-            .kind = kind};
-  }
-
- private:
-  static std::uint64_t SignExtend(std::uint64_t field) {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(field) >> 16);
-  }
-};
-static_assert(sizeof(AccessRecord) == 32);
 
 enum FastTrackRule : std::uint8_t {
   kReadSameEpoch,
@@ -91,7 +56,7 @@ class alignas(64) FastTrackCell {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
     if (shared()) {
       // [FT READ SHARED] R_x(t) := C_t(t)
-      PutReader(AccessRecord::Make(epoch, event, index));
+      SetReaders(readers()->Put(AccessRecord::Make(epoch, event, index)));
       return kReadShared;
     }
     if (clock.Covers(read_.epoch)) {
@@ -100,11 +65,7 @@ class alignas(64) FastTrackCell {
       return kReadExclusive;
     }
     // [FT READ SHARE] R_x := {the old read, E_t}
-    auto* readers = new (Allocator::Allocate(sizeof(Readers))) Readers;
-    readers->Append(read_);
-    readers->Append(AccessRecord::Make(epoch, event, index));
-    read_.epoch = Epoch::FromBits(kSharedTag);
-    read_.ip_size = reinterpret_cast<std::uint64_t>(readers);
+    SetReaders(Readers::New(read_, AccessRecord::Make(epoch, event, index)));
     return kReadShare;
   }
 
@@ -119,9 +80,9 @@ class alignas(64) FastTrackCell {
       if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
     } else {
       // [FT WRITE SHARED] R_x ⊑ C_t; R_x := ⊥
-      for (const AccessRecord& reader : *readers()) {
+      readers()->ForEach([&](const AccessRecord& reader) {
         if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
-      }
+      });
       DropReaders();
       read_ = {};
       rule = kWriteShared;
@@ -139,44 +100,39 @@ class alignas(64) FastTrackCell {
       if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
       return;
     }
-    for (const AccessRecord& reader : *readers()) {
+    readers()->ForEach([&](const AccessRecord& reader) {
       if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
-    }
+    });
+  }
+
+  // A hint that Read or Write comes soon. The cell itself should be at hand.
+  void Prefetch() const {
+    if (shared()) __builtin_prefetch(readers());
   }
 
  private:
-  using Readers = GrowingArray<AccessRecord, Allocator>;
+  using Readers = ReaderList<Allocator>;
   static constexpr std::uint64_t kSharedTag = ~std::uint64_t{0};  // not the epoch of any thread
 
   bool shared() const { return read_.epoch.bits() == kSharedTag; }
-  Readers* readers() const { return reinterpret_cast<Readers*>(read_.ip_size); }
-
-  void PutReader(const AccessRecord& record) {
-    for (AccessRecord& reader : *readers()) {
-      if (reader.epoch.thread() != record.epoch.thread()) continue;
-      if (reader.epoch != record.epoch) reader = record;
-      return;
-    }
-    readers()->Append(record);
+  Readers* readers() const { return reinterpret_cast<Readers*>(read_.details.ip_size); }
+  void SetReaders(Readers* readers) {
+    read_.epoch = Epoch::FromBits(kSharedTag);
+    read_.details.ip_size = reinterpret_cast<std::uint64_t>(readers);
   }
 
   void CopyFrom(const FastTrackCell& other) {
     write_ = other.write_;
     read_ = other.read_;
-    if (!other.shared()) return;
-    auto* readers = new (Allocator::Allocate(sizeof(Readers))) Readers(*other.readers());
-    read_.ip_size = reinterpret_cast<std::uint64_t>(readers);
+    if (other.shared()) SetReaders(Readers::NewCopy(*other.readers()));
   }
 
   void DropReaders() {
-    if (!shared()) return;
-    Readers* const old = readers();
-    old->~Readers();
-    Allocator::Free(old, sizeof(Readers));
+    if (shared()) Readers::Delete(readers());
   }
 
   AccessRecord write_;
-  AccessRecord read_;  // shared: epoch = kSharedTag, ip_size = the list
+  AccessRecord read_;  // shared: epoch = kSharedTag, details.ip_size = the list
 };
 static_assert(sizeof(FastTrackCell<HostAllocator>) == 64);
 

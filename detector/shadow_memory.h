@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "detector/slab_pool.h"
+
 namespace trapline {
 
 // Cell: default-constructed = no history; copyable. If it has bool HasHistoryOf(const Cell&) const,
@@ -22,6 +24,17 @@ namespace trapline {
 template <class Cell>
 class ShadowMemory {
  public:
+  ShadowMemory() = default;
+  ShadowMemory(const ShadowMemory&) = delete;
+  ShadowMemory& operator=(const ShadowMemory&) = delete;
+  ~ShadowMemory() {
+    for (const auto& [number, region] : regions_) {
+      for (Page* const page : region->pages) {
+        if (page != nullptr) DeletePage(page);
+      }
+    }
+  }
+
   // Calls visit(cell, address, size) for the cells that make up exactly [address, address+size), in
   // ascending order, making them where there are none.
   template <class Visit>
@@ -41,13 +54,13 @@ class ShadowMemory {
   // for most accesses.
   [[gnu::always_inline]] Cell* FindExact(std::uint64_t address, std::uint64_t size) {
     const std::uint64_t region_number = address / kRegionSize;
-    const CachedRegion& cached = cache_[region_number % kCachedRegions];
+    const CachedRegion& cached = cache_[CacheSlot(region_number)];
     if (cached.number != region_number || cached.region == nullptr) [[unlikely]]
       return nullptr;
-    Page* const page = cached.region->pages[address % kRegionSize / kPageSize].get();
+    Page* const page = cached.region->pages[address % kRegionSize / kPageSize];
     if (page == nullptr) [[unlikely]]
       return nullptr;
-    Line* const line = page->lines[address % kPageSize / kLineSize].get();
+    Line* const line = page->lines[address % kPageSize / kLineSize];
     if (line == nullptr) [[unlikely]]
       return nullptr;
     const Layout layout = page->layout[address % kPageSize / kWordSize];
@@ -67,7 +80,7 @@ class ShadowMemory {
     ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
       for (unsigned l = 0; l < kLinesPerPage; ++l) {
         const std::uint64_t line = base + l * kLineSize;
-        if (!page.lines[l] || line + kLineSize <= address || line >= end) continue;
+        if (page.lines[l] == nullptr || line + kLineSize <= address || line >= end) continue;
         ForEachWord(std::max(address, line), std::min(end, line + kLineSize),
                     [&](std::uint64_t word, unsigned low, unsigned high) {
                       PeekWord(PlaceIn(page, word), word, low, high, visit);
@@ -121,7 +134,7 @@ class ShadowMemory {
   void PrefetchCell(std::uint64_t address) {
     const Page* page = FindPage(address);
     if (page == nullptr) return;
-    if (const Line* line = page->lines[address % kPageSize / kLineSize].get()) {
+    if (const Line* line = page->lines[address % kPageSize / kLineSize]) {
       __builtin_prefetch(&line->cells[address % kLineSize / 4], 1);
     }
   }
@@ -133,7 +146,7 @@ class ShadowMemory {
   static constexpr unsigned kRegionSize = 1 << 24;
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
-  static constexpr unsigned kCachedRegions = 64;
+  static constexpr unsigned kCachedRegionBits = 8;
 
   enum Layout : std::uint8_t { kWhole, kHalves, kBytes };
 
@@ -147,12 +160,12 @@ class ShadowMemory {
   // distant cache line only, that of the cell.
   struct Page {
     std::array<Layout, kPageSize / kWordSize> layout{};
-    std::array<std::unique_ptr<Line>, kLinesPerPage> lines;
+    std::array<Line*, kLinesPerPage> lines{};  // null: no history
   };
 
   // 16 MiB of program memory.
   struct Region {
-    std::array<std::unique_ptr<Page>, kRegionSize / kPageSize> pages;
+    std::array<Page*, kRegionSize / kPageSize> pages{};
     unsigned count = 0;  // of pages
   };
 
@@ -160,6 +173,11 @@ class ShadowMemory {
     std::uint64_t number = ~std::uint64_t{0};
     Region* region = nullptr;
   };
+
+  // Heaps and stacks lie at multiples of large powers of two, so all bits of the number count.
+  static std::size_t CacheSlot(std::uint64_t region_number) {
+    return region_number * 0x9e3779b97f4a7c15u >> (64 - kCachedRegionBits);
+  }
 
   // The cells of one word and how it is cut.
   struct Place {
@@ -202,7 +220,7 @@ class ShadowMemory {
       const std::uint64_t to =
           std::min<std::uint64_t>(kRegionSize / kPageSize - 1, (end - 1 - base) / kPageSize);
       for (std::uint64_t p = from; p <= to; ++p) {
-        if (Page* page = region->second->pages[p].get()) visit(base + p * kPageSize, *page);
+        if (Page* page = region->second->pages[p]) visit(base + p * kPageSize, *page);
       }
     }
   }
@@ -292,7 +310,7 @@ class ShadowMemory {
     const std::uint64_t last = std::min(end, base + kPageSize);
     ForEachWord(std::max(address, base), last,
                 [&](std::uint64_t word, unsigned low, unsigned high) {
-                  if (!page.lines[word % kPageSize / kLineSize]) return;
+                  if (page.lines[word % kPageSize / kLineSize] == nullptr) return;
                   const Place place = PlaceIn(page, word);
                   if (high - low == kWordSize) {
                     place.low() = Cell{};
@@ -308,32 +326,39 @@ class ShadowMemory {
   void ErasePage(std::uint64_t address) {
     const auto found = regions_.find(address / kRegionSize);
     Region& region = *found->second;
-    region.pages[address % kRegionSize / kPageSize].reset();
+    DeletePage(std::exchange(region.pages[address % kRegionSize / kPageSize], nullptr));
     if (--region.count > 0) return;
-    cache_[found->first % kCachedRegions] = {};
+    cache_[CacheSlot(found->first)] = {};
     regions_.erase(found);
   }
 
+  void DeletePage(Page* page) {
+    for (Line* const line : page->lines) {
+      if (line != nullptr) line_pool_.Delete(line);
+    }
+    page_pool_.Delete(page);
+  }
+
   static Place PlaceIn(Page& page, std::uint64_t address) {
-    return {page.lines[address % kPageSize / kLineSize].get(),
+    return {page.lines[address % kPageSize / kLineSize],
             static_cast<unsigned>(address % kLineSize / kWordSize),
             &page.layout[address % kPageSize / kWordSize]};
   }
 
   Page* FindPage(std::uint64_t address) {
     const std::uint64_t number = address / kRegionSize;
-    CachedRegion& cached = cache_[number % kCachedRegions];
+    CachedRegion& cached = cache_[CacheSlot(number)];
     if (cached.number != number) [[unlikely]] {
       const auto found = regions_.find(number);
       cached = {number, found == regions_.end() ? nullptr : found->second.get()};
     }
     if (cached.region == nullptr) return nullptr;
-    return cached.region->pages[address % kRegionSize / kPageSize].get();
+    return cached.region->pages[address % kRegionSize / kPageSize];
   }
 
   Place PlaceFor(std::uint64_t address) {
     Page* page = FindPage(address);
-    if (page == nullptr || !page->lines[address % kPageSize / kLineSize]) [[unlikely]] {
+    if (page == nullptr || page->lines[address % kPageSize / kLineSize] == nullptr) [[unlikely]] {
       page = MakeLine(address);
     }
     return PlaceIn(*page, address);
@@ -343,19 +368,22 @@ class ShadowMemory {
     const std::uint64_t number = address / kRegionSize;
     std::unique_ptr<Region>& region = regions_[number];
     if (!region) region = std::make_unique<Region>();
-    cache_[number % kCachedRegions] = {number, region.get()};
-    std::unique_ptr<Page>& page = region->pages[address % kRegionSize / kPageSize];
-    if (!page) {
-      page = std::make_unique<Page>();
+    cache_[CacheSlot(number)] = {number, region.get()};
+    Page*& page = region->pages[address % kRegionSize / kPageSize];
+    if (page == nullptr) {
+      page = page_pool_.New();
       ++region->count;
     }
-    std::unique_ptr<Line>& line = page->lines[address % kPageSize / kLineSize];
-    if (!line) line = std::make_unique<Line>();
-    return page.get();
+    Line*& line = page->lines[address % kPageSize / kLineSize];
+    if (line == nullptr) line = line_pool_.New();
+    return page;
   }
 
+  SlabPool<Line> line_pool_;
+  SlabPool<Page> page_pool_;
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;
-  std::array<CachedRegion, kCachedRegions> cache_;  // direct-mapped; null = known to be absent
+  std::array<CachedRegion, 1 << kCachedRegionBits>
+      cache_;  // direct-mapped; null = known to be absent
 };
 
 }  // namespace trapline

@@ -4,12 +4,15 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "detector/barrier_rounds.h"
 #include "detector/fasttrack_core.h"
 #include "detector/lockset.h"
+#include "detector/reader_list.h"
 #include "detector/shadow_memory.h"
+#include "detector/slab_pool.h"
 #include "detector/tracking.h"
 #include "detector/vector_clock.h"
 #include "tests/detector/trace_builder.h"
@@ -203,6 +206,62 @@ TEST(AccessRecordTest, KeepsWhatAReportNeeds) {
   EXPECT_EQ(record.Unpack(EventKind::kWrite),
             (Access{(std::uint64_t{1} << 48) - 2, 0xffff800012345678, 32768, 0x7fffdeadbeef,
                     0x89abcdef, 5, EventKind::kWrite}));
+}
+
+TEST(ReaderListTest, KeepsTheLastReadOfEachThread) {
+  using List = ReaderList<HostAllocator>;
+  const auto record = [](ThreadId thread, Clock clock) {
+    return AccessRecord::Make(Epoch(thread, clock), Read(thread, 8 * clock, 8, 100 + clock), clock);
+  };
+  std::mt19937 random(1);
+  std::map<ThreadId, AccessRecord> expected{{3, record(3, 1)}, {5, record(5, 1)}};
+  List* list = List::New(record(3, 1), record(5, 1));
+  for (Clock clock = 2; clock < 500; ++clock) {
+    const auto thread = static_cast<ThreadId>(random() % 40);
+    list = list->Put(record(thread, clock));
+    expected[thread] = record(thread, clock);
+    // A read of the same epoch changes nothing.
+    AccessRecord again = record(thread, clock + 1);
+    again.epoch = Epoch(thread, clock);
+    list = list->Put(again);
+  }
+  List* const copy = List::NewCopy(*list);
+  List::Delete(list);
+  std::map<ThreadId, AccessRecord> found;
+  copy->ForEach([&](const AccessRecord& read) {
+    EXPECT_TRUE(found.emplace(read.epoch.thread(), read).second);
+  });
+  EXPECT_EQ(found, expected);
+  List::Delete(copy);
+}
+
+TEST(SlabPoolTest, ObjectsAreApartAndUsedAgain) {
+  struct alignas(64) Object {
+    std::uint64_t words[17] = {};
+  };
+  SlabPool<Object> pool;
+  std::vector<Object*> live;
+  std::mt19937 random(1);
+  std::set<Object*> ever;
+  for (std::uint64_t step = 1; step < 60000; ++step) {
+    if (random() % 3 != 0 || live.empty()) {
+      Object* const object = pool.New();
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(object) % 64, 0U);
+      for (std::uint64_t& word : object->words) {
+        ASSERT_EQ(std::exchange(word, reinterpret_cast<std::uintptr_t>(object)), 0U);
+      }
+      live.push_back(object);
+      ever.insert(object);
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      for (const std::uint64_t word : live.back()->words) {
+        ASSERT_EQ(word, reinterpret_cast<std::uintptr_t>(live.back()));
+      }
+      pool.Delete(live.back());
+      live.pop_back();
+    }
+  }
+  EXPECT_LT(ever.size(), live.size() + 1000);
 }
 
 TEST(BarrierRoundsTest, TheFirstToLeaveClosesTheRound) {

@@ -1,0 +1,79 @@
+// Memory for many objects of one type.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace trapline {
+
+// Objects in few large blocks: what is made at about the same time lies side by side, and on huge
+// pages where the system gives them, since shadow memory is accessed at random and would wait for
+// the page tables as long as for itself. Memory is reused, but goes back to the system only with
+// the pool. Not thread-safe.
+template <class T>
+class SlabPool {
+ public:
+  SlabPool() = default;
+  SlabPool(const SlabPool&) = delete;
+  SlabPool& operator=(const SlabPool&) = delete;
+  // Destroys no object: they must have been deleted before.
+  ~SlabPool() = default;
+
+  // A default-constructed object. Throws std::bad_alloc.
+  T* New() {
+    Slot* slot = free_;
+    if (slot != nullptr) {
+      free_ = slot->next;
+    } else {
+      if (fresh_ == end_) AddSlab();
+      slot = fresh_++;
+    }
+    return new (slot->object) T();
+  }
+
+  void Delete(T* object) {
+    object->~T();
+    auto* const slot = reinterpret_cast<Slot*>(object);
+    slot->next = free_;
+    free_ = slot;
+  }
+
+ private:
+  union Slot {
+    Slot* next;  // of the free ones
+    alignas(T) std::byte object[sizeof(T)];
+  };
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  static constexpr std::size_t kHugePage = 2 << 20;
+  static constexpr std::size_t kFirstSlots = 16;
+
+  // Slabs grow, so that little is taken for little.
+  void AddSlab() {
+    const bool large = next_bytes_ >= kHugePage;
+    const std::size_t bytes = large ? kHugePage : next_bytes_;
+    void* const memory = std::aligned_alloc(large ? kHugePage : alignof(Slot), bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    slabs_.emplace_back(memory);
+    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
+    fresh_ = static_cast<Slot*>(memory);
+    end_ = fresh_ + bytes / sizeof(Slot);
+    next_bytes_ = std::min(2 * bytes, kHugePage);
+  }
+
+  Slot* free_ = nullptr;
+  Slot* fresh_ = nullptr;  // [fresh_, end_): never used
+  Slot* end_ = nullptr;
+  std::size_t next_bytes_ = kFirstSlots * sizeof(Slot);
+  std::vector<std::unique_ptr<void, Free>> slabs_;
+};
+
+}  // namespace trapline
