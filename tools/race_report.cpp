@@ -31,6 +31,8 @@ template <typename... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 // Tells the runs of this program's code in one process apart: before and after an execve.
 std::string Instance() {

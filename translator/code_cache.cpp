@@ -964,6 +964,7 @@ class CodeCache::RegionBuilder {
       std::int32_t value = 0;
       std::memcpy(&byte, item.bytes + in.immediate_offset, 1);
       std::memcpy(&value, item.bytes + in.immediate_offset, opcode == 0x68 ? 4 : 0);
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is extended, as the processor does
       if (opcode == 0x6a) value = static_cast<int>(byte);
       out_.Bytes({0x65, 0x48, 0xc7, 0x44, 0x24, 0xf8});
       out_.Imm32(static_cast<std::uint64_t>(std::int64_t{value}));

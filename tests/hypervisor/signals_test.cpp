@@ -338,7 +338,7 @@ TEST_P(AgainstKernel, SameAlternateStackAfterReturn) {
   for (const Mutation& mutation : kMutations) CompareReturn(GetParam(), mutation);
 }
 
-TEST_P(AgainstKernel, DISABLED_UnacceptableAlternateStackIsIgnored) {
+TEST_P(AgainstKernel, UnacceptableAlternateStackIsIgnored) {
   for (const Mutation& mutation : kUnacceptable) CompareReturn(GetParam(), mutation);
 }
 
@@ -351,9 +351,9 @@ INSTANTIATE_TEST_SUITE_P(Stacks, AgainstKernel,
                                            Scenario{"EnteredAutoDisarm", true, Scenario::kElsewhere,
                                                     kAutoDisarm}),
                          kScenarioName);
-// Where the monitor's rules are not the kernel's yet.
+// Threads on their alternate stack, and stacks that disarm themselves.
 INSTANTIATE_TEST_SUITE_P(
-    DISABLED_KnownDifferences, AgainstKernel,
+    AlternateStacks, AgainstKernel,
     ::testing::Values(Scenario{"UnusedAutoDisarm", false, Scenario::kElsewhere, kAutoDisarm},
                       Scenario{"Nested", true, Scenario::kAroundThread, 0},
                       Scenario{"NestedUnused", false, Scenario::kAroundThread, 0},

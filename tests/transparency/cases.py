@@ -186,7 +186,7 @@ APPLICATIONS = [
          packages=("zip", "unzip"), prepare=TREE, ignore=("a.zip",), expect="same"),
     *(Case(f"stress-ng-{what}", ["stress-ng", "--no-rand-seed", "--oomable", *arguments], packages=("stress-ng",), timeout=120,
            compare=("stderr", "files"), tags=tags,
-           normalise=((r"\[\d+\]", "[pid]"), (r"\d+\.\d+ secs?", "T"), (r"in [\d.]+s", "in T"),
+           normalise=((r"\[\d+\]", "[pid]"), (r"in [\d.]+s( \(.*\))?", "in T"), (r"\d+\.\d+ secs?", "T"),
                       (r"^.*(using up to|cache|has no|limit|forced|priority).*\n", "")))
       for what, arguments, tags in (
           ("vm", ["--vm", "2", "--vm-bytes", "8M", "--vm-ops", "300"], ("fast",)),
@@ -202,7 +202,7 @@ APPLICATIONS = [
           ("brk", ["--brk", "1", "--brk-ops", "2000"], FULL),
           ("stack", ["--stack", "1", "--stack-ops", "2"], FULL),
           ("mremap", ["--mremap", "1", "--mremap-ops", "50", "--mremap-bytes", "8M"], FULL),
-          ("madvise", ["--madvise", "1", "--madvise-ops", "5"], FULL),
+          ("madvise", ["--madvise", "1", "--madvise-ops", "1"], FULL),
           ("shm", ["--shm", "1", "--shm-ops", "5"], FULL),
           ("memfd", ["--memfd", "1", "--memfd-ops", "3", "--memfd-bytes", "8M"], FULL),
           ("exec", ["--exec", "1", "--exec-ops", "40"], FULL),
