@@ -878,8 +878,8 @@ bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
   }
   if (mirror) {
     address -= kMirrorOffset;
-    verdict = process_->address_space().ResolveMirror(*carrier_, {address},
-                                                      (error_code & kWrite) != 0);
+    verdict =
+        process_->address_space().ResolveMirror(*carrier_, {address}, (error_code & kWrite) != 0);
     if (verdict == FaultVerdict::kMapped) return true;
     process_->tracking()->Retract(*carrier_, Registers().rip);
     return false;

@@ -93,7 +93,8 @@ class Tracking {
   void FinishAtomic() { atomic_mutex_.unlock(); }
   // The accesses of an instruction in the code cache that only its registers tell.
   void CheckCached(Carrier& carrier, const AccessSite& site, const RegisterFile& registers);
-  // The access that the code cache's instruction at `rip` was about to make has faulted: it was none.
+  // The access that the code cache's instruction at `rip` was about to make has faulted: it was
+  // none.
   void Retract(Carrier& carrier, std::uint64_t rip);
   // The calls that the thread with these registers stands in become known to the code cache.
   void SetFrames(Carrier& carrier, const RegisterFile& registers);

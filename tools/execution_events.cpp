@@ -86,11 +86,14 @@ std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
   return mixer.hash();
 }
 
-ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked)
+ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
+                                 const std::vector<std::string>& track,
+                                 const std::vector<std::string>& untrack)
     : is_untracked_(std::move(is_untracked)),
       modules_(WithoutMonitor()),
       unwinder_(modules_),
       symbolizer_(modules_),
+      places_(track, untrack, symbolizer_),
       cached_contexts_(kCachedContexts) {
   SetDescriptorMover(&MoveOutOfTheWay);
 }
@@ -116,6 +119,12 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
   return it != benign_.begin() && address + size <= std::prev(it)->second;
 }
 
+bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
+                                std::uint64_t size, std::uint64_t ip) {
+  return (IsWrite(kind) ? thread.ignored_writes : thread.ignored_reads) != 0 ||
+         IsBenign(address, size) || places_.Excludes(ip, address, size);
+}
+
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   if (is_runtime_code_ && is_runtime_code_(ip)) return true;
   const Module* const module = modules_.Find(ip);
@@ -128,9 +137,10 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
   ThreadState& state = ThreadOf(thread);
   if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
   // What is not to be reported may still order threads.
-  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
-                              IsBenign(address, size)))
+  if (IsPlainAccess(kind) &&
+      IsIgnored(state, kind, address, size, in_runtime && ip != 0 ? ip - 1 : registers.rip)) {
     return;
+  }
   std::vector<std::uint64_t> stack = Unwind(registers);
   std::uint64_t place = registers.rip;
   if (in_runtime) {
@@ -194,9 +204,7 @@ std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::u
 void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                      std::uint64_t size, std::uint64_t ip, std::uint32_t frame) {
   const ThreadState& state = ThreadOf(thread);
-  if (IsPlainAccess(kind) && ((IsWrite(kind) ? state.ignored_writes : state.ignored_reads) != 0 ||
-                              IsBenign(address, size)))
-    return;
+  if (IsPlainAccess(kind) && IsIgnored(state, kind, address, size, ip)) return;
   Event event{};
   event.kind = kind;
   event.order = OrderOf(kind);
@@ -466,6 +474,7 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   ClearHistory(thread, start, end);
   unwinder_.OnUnmap(start, end);
   symbolizer_.OnUnmap(start, end);
+  places_.OnUnmap();
 }
 
 void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,

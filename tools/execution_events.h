@@ -17,6 +17,7 @@
 #include "symbols/symbolizer.h"
 #include "symbols/unwinder.h"
 #include "tools/intern_table.h"
+#include "tools/tracked_places.h"
 
 namespace trapline {
 
@@ -79,7 +80,10 @@ struct HeapBlock {
 class ExecutionEvents : public ExecutionObserver {
  public:
   // `is_untracked`: whether a module's code does not count.
-  explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked);
+  // `track`, `untrack`: as TrackedPlaces takes them.
+  explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
+                           const std::vector<std::string>& track = {},
+                           const std::vector<std::string>& untrack = {});
 
   // Each sink gets every event, in the order in which they were added.
   void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
@@ -155,6 +159,9 @@ class ExecutionEvents : public ExecutionObserver {
   void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
   void OnFree(ThreadId thread, const agent::QueuedEvent& event);
   bool IsBenign(std::uint64_t address, std::uint64_t size) const;
+  // Whether a plain access of the thread does not count.
+  bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
+                 std::uint64_t size, std::uint64_t ip);
   bool IsUntracked(std::uint64_t ip);
 
   const std::function<bool(const std::string&)> is_untracked_;
@@ -162,6 +169,7 @@ class ExecutionEvents : public ExecutionObserver {
   Modules modules_;
   Unwinder unwinder_;
   Symbolizer symbolizer_;
+  TrackedPlaces places_;
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
 

@@ -65,10 +65,11 @@ Observation Observe(const RunOptions& options, const std::string& program,
   Observation observation;
   if (options.tracking.track == Track::kNone) return observation;
   const auto json = nlohmann::json::parse(options.observer_options, nullptr, false);
-  observation.events =
-      std::make_unique<ExecutionEvents>([rules = options.tracking](const std::string& file) {
+  observation.events = std::make_unique<ExecutionEvents>(
+      [rules = options.tracking](const std::string& file) {
         return IsUntrackedModule(rules, file);
-      });
+      },
+      options.tracking.track_modules, options.tracking.untrack_modules);
   ExecutionEvents& events = *observation.events;
   const auto check = [initial](const Status& status) {
     if (status.ok()) return;
@@ -221,11 +222,15 @@ int main(int argc, char** argv) {
   app.add_subcommand("log", "Inspect, check, cut, merge and convert trap logs");
   app.add_subcommand("replay", "Replay a trap log through race detectors");
   CLI::App* run = app.add_subcommand("run", "Run a program under the monitor");
-  run->add_option("--track", track,
-                  "Also check the code of this MODULE (a file name, may be a glob); none: check "
-                  "nothing; repeatable")
+  run->add_option(
+         "--track", track,
+         "Also check the code of this MODULE (a file name, may be a glob), or this part of "
+         "what --untrack names; none: check nothing; repeatable")
       ->allow_extra_args(false);
-  run->add_option("--untrack", untrack, "Do not check the code of this MODULE; repeatable")
+  run->add_option(
+         "--untrack", untrack,
+         "Do not check the code of this MODULE, the code or variable of this SYMBOL (a glob), "
+         "or these bytes, ADDRESS+LENGTH; repeatable")
       ->allow_extra_args(false);
   run->add_option("--engine", engine,
                   "How checked code runs: cache (instrumented; the default for exact) or step (an "
@@ -281,6 +286,18 @@ int main(int argc, char** argv) {
     if (module == "none") options.tracking.track = Track::kNone;
   }
   std::erase_if(track, [](const std::string& name) { return name == "none" || name == "all"; });
+  for (const auto* names : {&track, &untrack}) {
+    for (const std::string& name : *names) {
+      const bool meant =
+          !name.empty() && name[0] >= '0' && name[0] <= '9' && name.find('+') != std::string::npos;
+      if (!meant || trapline::ParseAddressRange(name)) continue;
+      fmt::print(stderr,
+                 "trapline: '{}' is no ADDRESS+LENGTH in a program's memory; an example: "
+                 "0x7f0012345000+0x1000\n",
+                 name);
+      return trapline::kMonitorFailure;
+    }
+  }
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
   options.tracking.engine = engine == "cache" || (engine.empty() && policy == "exact")

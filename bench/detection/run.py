@@ -31,7 +31,7 @@ def main():
     subprocess.run(["gcc", "-O2", "-pthread", "-o", program, HERE / "private_memory.c"], check=True)
     monitor = [options.trapline, "run", "--policy=shared", "--"]
 
-    work = [program, "2", "64", "40", "64"]
+    work = [program, "2", "16", "1600", "64"]
     ratios = []
     for round_number in range(options.rounds):
         native, monitored = measure(work)[0], measure([*monitor, *work])[0]

@@ -1,0 +1,20 @@
+// --untrack=VARIABLE leaves one variable out, not its neighbours.
+// OPTIONS --untrack=counter
+// RACE any global:total t t
+// ALSO any t t
+// MAY-MISS shared: the places run once in each thread
+#include "race.h"
+
+int counter;
+int total;
+
+static void* Worker(void* argument) {
+  counter++;
+  total++;  // [t]
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Worker, Worker);
+  return Done();
+}

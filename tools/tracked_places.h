@@ -1,0 +1,63 @@
+// Which functions, variables and addresses count, as the user said with --track and --untrack.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/symbolizer.h"
+
+namespace trapline {
+
+// Bytes [begin, end) of the program's memory.
+struct AddressRange {
+  std::uint64_t begin = 0, end = 0;
+};
+
+// ADDRESS+LENGTH, both decimal or hexadecimal with 0x, LENGTH in bytes. Nothing if `text` is not
+// one, or names no memory a program can have.
+std::optional<AddressRange> ParseAddressRange(const std::string& text);
+
+// Not thread-safe.
+class TrackedPlaces {
+ public:
+  // Each of `track` and `untrack` is an ADDRESS+LENGTH, or a glob on the names of functions and
+  // variables, with or without a function's parameters. (What ends like a library's name, or has a
+  // slash, is the name of a module, and no business of this class.) `symbolizer` must outlive this
+  // object.
+  TrackedPlaces(const std::vector<std::string>& track, const std::vector<std::string>& untrack,
+                Symbolizer& symbolizer);
+
+  // Whether an access of [address, address + size) by the instruction at `ip` does not count: the
+  // function it lies in, one inlined there, the variable, or all of the bytes are untracked, and
+  // none of them is tracked.
+  bool Excludes(std::uint64_t ip, std::uint64_t address, std::uint64_t size);
+
+  // What was known of the memory no longer holds.
+  void OnUnmap();
+
+ private:
+  struct Names {
+    std::vector<std::string> globs;
+    std::vector<AddressRange> ranges;
+  };
+  static Names Sort(const std::vector<std::string>& texts);
+  struct Match {
+    bool untracked = false, tracked = false;
+    void Add(const Match& other) {
+      untracked |= other.untracked;
+      tracked |= other.tracked;
+    }
+  };
+  Match MatchName(const std::string& name) const;
+  Match MatchCode(std::uint64_t ip);
+  Match MatchVariable(std::uint64_t address);
+
+  const Names track_, untrack_;
+  Symbolizer& symbolizer_;
+  std::unordered_map<std::uint64_t, Match> code_, data_;  // answers given
+};
+
+}  // namespace trapline
