@@ -40,8 +40,8 @@
 #define TRAPLINE_SITE_WRITE 13
 #define TRAPLINE_SITE_ATOMIC 14
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
-// address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is the
-// number of the innermost frame or -1, `ip` the site.
+// address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
+// the number of the innermost frame or -1, `ip` the site.
 #define TRAPLINE_QUEUED_FRAME 64
 #define TRAPLINE_QUEUED_ACCESS 65
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64

@@ -130,7 +130,8 @@ int GuestThread::Run() {
     // A signal waits until the instruction that is let through is through.
     if (step_) {
       carrier_->vcpu().run().immediate_exit = 0;
-    } else if ((signal_pending_ || (view_ != View::kWhole && tracking->alone())) &&
+    } else if ((signal_pending_ ||
+                (tracking != nullptr && view_ != View::kWhole && tracking->alone())) &&
                !AtProgramBoundary()) {
       if (signal_pending_) RequestLeave();
     } else {

@@ -9,9 +9,8 @@
 #include "race.h"
 
 int main() {
-  std::future<int> failing = std::async(std::launch::async, []() -> int {
-    throw std::runtime_error(std::string(40, 'x'));
-  });
+  std::future<int> failing = std::async(
+      std::launch::async, []() -> int { throw std::runtime_error(std::string(40, 'x')); });
   int caught = 0;
   try {
     failing.get();

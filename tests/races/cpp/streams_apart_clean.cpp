@@ -18,7 +18,8 @@ static void Works(int own) {
   std::minstd_rand random(static_cast<unsigned>(own));
   results[own] += static_cast<long>(random() % 2);
   Use(std::chrono::steady_clock::now().time_since_epoch().count());
-  results[own] += std::stol(std::to_string(own)) + static_cast<long>(std::string(own + 20, 'x').size());
+  results[own] +=
+      std::stol(std::to_string(own)) + static_cast<long>(std::string(own + 20, 'x').size());
 }
 
 int main() {

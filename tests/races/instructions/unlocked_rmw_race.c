@@ -9,9 +9,9 @@ long words[3];
 
 static void* Changes(void* argument) {
   long one = 1;
-  __asm__ volatile("xaddq %0, %1" : "+r"(one), "+m"(words[0]));  // [xadd]
+  __asm__ volatile("xaddq %0, %1" : "+r"(one), "+m"(words[0]));             // [xadd]
   __asm__ volatile("cmpxchgq %1, %0" : "+m"(words[1]) : "r"(7l), "a"(0l));  // [cmpxchg]
-  __asm__ volatile("btsq $3, %0" : "+m"(words[2]));  // [bts]
+  __asm__ volatile("btsq $3, %0" : "+m"(words[2]));                         // [bts]
   return argument;
 }
 

@@ -15,16 +15,16 @@ static void* Streams(void* argument) {
   fwrite(sent, 1, 4, stream);  // [write]
   fputs("xyz\n", stream);
   rewind(stream);
-  Check(fread(received, 1, 4, stream) == 4);  // [read]
+  Check(fread(received, 1, 4, stream) == 4);        // [read]
   Check(fgets(line, sizeof line, stream) != NULL);  // [gets]
   fclose(stream);
   return argument;
 }
 
 static void* Stores(void* argument) {
-  sent[1] = 'a';  // [store]
+  sent[1] = 'a';      // [store]
   received[1] = 'a';  // [store_received]
-  line[1] = 'a';  // [store_line]
+  line[1] = 'a';      // [store_line]
   return argument;
 }
 
