@@ -94,8 +94,8 @@ Observation Observe(const RunOptions& options, const std::string& program,
   return observation;
 }
 
-int Run(const RunOptions& options, const std::string& path, std::vector<std::string> arguments,
-        bool initial) {
+int Run(const RunOptions& options, const std::string& path,
+        const std::vector<std::string>& arguments, bool initial) {
   // Until the program runs, its own descriptor limit must not stop the monitor.
   const DescriptorRoom room;
   auto executable = OpenExecutable(path, arguments);
