@@ -8,7 +8,7 @@
 
 #include "detector/detector.h"
 #include "detector/race_log.h"
-#include "detector/tracking.h"
+#include "detector/runtime_scopes.h"
 
 namespace trapline {
 
@@ -179,7 +179,7 @@ class DetectorBase : public Detector {
   }
 
   RuntimeInterface interface_;
-  Tracking tracking_;
+  RuntimeScopes tracking_;
 };
 
 }  // namespace trapline

@@ -36,7 +36,7 @@ bool InAgent(std::uint64_t address) {
 
 }  // namespace
 
-GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space,
+GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, bool filter,
                                std::function<bool(std::uint64_t rip)> is_atomic)
     : space_(space) {
   machine.ShowCodeCache();
@@ -53,7 +53,7 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space,
   options.handler =
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));
   options.mirror_offset = kMirrorOffset;
-  options.filter = true;
+  options.filter = filter;
   options.shadow_stack = true;
   options.code_size = TRAPLINE_CACHE_CODE_SIZE;
   options.memory = {TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_SITES,

@@ -19,9 +19,10 @@ namespace trapline {
 
 class GuestCodeCache {
  public:
+  // `filter`: accesses that a thread has made before in its epoch need not be told of.
   // `is_atomic`: whether debug info calls the plain load or store at an address atomic. Throws
   // KvmError when the memory cannot be had.
-  GuestCodeCache(Machine& machine, AddressSpace& space,
+  GuestCodeCache(Machine& machine, AddressSpace& space, bool filter,
                  std::function<bool(std::uint64_t rip)> is_atomic);
 
   // Of a carrier's thread.

@@ -165,11 +165,11 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 }  // namespace
 
 std::string RunOptions::Encode() const {
-  std::string text =
-      fmt::format("stats={},follow={},kvm={},exe={},track={},policy={},engine={},tracer={}",
-                  stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
-                  static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
-                  static_cast<int>(tracking.engine), outer_tracer);
+  std::string text = fmt::format(
+      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},tracer={}",
+      stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
+      static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
+      static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -206,6 +206,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
   options.tracking.policy =
       number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
+  options.tracking.every_access = number_after("every=") == 1;
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -239,7 +240,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   // The runtime's calls in a statically linked program are seen by stepping only.
   if (tracking_ && executable.image.interpreter && options_.tracking.engine == Engine::kCache) {
     tracking_->SetCodeCache(std::make_unique<GuestCodeCache>(
-        machine_, address_space_,
+        machine_, address_space_, !options_.tracking.every_access,
         [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); }));
   }
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });

@@ -34,6 +34,9 @@ enum class Engine : std::uint8_t { kStep, kCache };
 struct TrackOptions {
   Track track = Track::kNone;
   Engine engine = Engine::kStep;
+  // Every access is told of; else the code cache may leave out those that a thread has made before
+  // in the same epoch.
+  bool every_access = false;
   SharingPolicy policy = SharingPolicy::kExact;
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

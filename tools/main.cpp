@@ -303,6 +303,7 @@ int main(int argc, char** argv) {
   options.tracking.engine = engine == "cache" || (engine.empty() && policy == "exact")
                                 ? trapline::Engine::kCache
                                 : trapline::Engine::kStep;
+  options.tracking.every_access = !log.path.empty() && log_filter == "all";
   options.tracking.policy = policy == "exact" ? SharingPolicy::kExact : SharingPolicy::kShared;
   const std::string contradiction = trapline::Contradiction(detection, log.path, record_only);
   if (!contradiction.empty()) {

@@ -11,9 +11,9 @@
 #include "detector/fasttrack_core.h"
 #include "detector/lockset.h"
 #include "detector/reader_list.h"
+#include "detector/runtime_scopes.h"
 #include "detector/shadow_memory.h"
 #include "detector/slab_pool.h"
-#include "detector/tracking.h"
 #include "detector/vector_clock.h"
 #include "tests/detector/trace_builder.h"
 
@@ -283,7 +283,7 @@ TEST(BarrierRoundsTest, TheFirstToLeaveClosesTheRound) {
 
 TEST(TrackingTest, AgreesWithASetOfBytes) {
   std::mt19937_64 random(3);
-  Tracking tracking({});
+  RuntimeScopes tracking({});
   std::set<std::uint64_t> untracked;
   for (int step = 0; step < 3000; ++step) {
     const bool track = random() % 2 == 0;

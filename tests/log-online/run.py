@@ -34,6 +34,9 @@ races_run = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(races_run)
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent", "OMP_WAIT_POLICY": "passive"}
+# The recordings that are broken off: by steps the threads' accesses reach the log in turns, from the code cache in batches
+# of thousands, of which the last ones die with the process.
+STEPPED = ["--engine=step"]
 LIMIT = 120  # seconds for one command
 
 # Recorded and replayed: at least one of each kind of synchronisation and of memory event.
@@ -330,7 +333,7 @@ class Suite:
     # --- what goes wrong
 
     def start_endless(self, cwd, log):
-        process = subprocess.Popen([self.trapline, "run", "--record-only", f"--log={log}", "--", str(self.own("counter"))], cwd=cwd,
+        process = subprocess.Popen([self.trapline, "run", *STEPPED, "--record-only", f"--log={log}", "--", str(self.own("counter"))], cwd=cwd,
                                    env=dict(ENVIRONMENT), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         expect(process.stdout.readline() == b"begin\n", "the program did not start")
         return process
@@ -384,7 +387,7 @@ class Suite:
     def killed_drain(self):
         cwd = self.directory("killed-drain")
         log = cwd / "log"
-        with subprocess.Popen([self.trapline, "run", "--record-only", f"--log={log}", "--", str(self.own("counter")), "2000"], cwd=cwd,
+        with subprocess.Popen([self.trapline, "run", *STEPPED, "--record-only", f"--log={log}", "--", str(self.own("counter")), "2000"], cwd=cwd,
                               env=dict(ENVIRONMENT), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             expect(process.stdout.readline() == b"begin\n", "the program did not start")
             self.until(lambda: log.stat().st_size > 2000, "the log to grow")
@@ -427,7 +430,7 @@ class Suite:
         cwd = self.directory("full-disk")
         place = cwd / "small"
         place.mkdir()
-        script = 'mount -t tmpfs -o size=16k none "$1" && "$2" run --record-only --log="$1/log" -- "$3" 5000; status=$?; cp "$1/log" "$4"; exit $status'
+        script = 'mount -t tmpfs -o size=16k none "$1" && "$2" run --engine=step --record-only --log="$1/log" -- "$3" 5000; status=$?; cp "$1/log" "$4"; exit $status'
         words = ["unshare", "--mount", "--user", "--map-root-user"]
         probe = subprocess.run([*words, "sh", "-c", f"mount -t tmpfs -o size=16k none {place} && test -w /dev/kvm"], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, timeout=30, check=False)
@@ -442,7 +445,7 @@ class Suite:
     def file_size_limit(self):
         cwd = self.directory("file-size-limit")
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        outcome = self.run([self.trapline, "run", "--record-only", f"--log={cwd / 'log'}", "--", self.own("counter"), "5000"], cwd,
+        outcome = self.run([self.trapline, "run", *STEPPED, "--record-only", f"--log={cwd / 'log'}", "--", self.own("counter"), "5000"], cwd,
                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (15000, hard)))
         self.check_full(outcome)
         expect(self.races_in(cwd, cwd / "log", "counter"), "no race in what was written")

@@ -1,5 +1,5 @@
-// A second lock of an error-checking mutex fails, a second unlock too: neither changes who holds
-// it. CLEAN
+// A second lock of an error-checking mutex fails, a second unlock too: the owner stays the same.
+// CLEAN
 #include <errno.h>
 
 #include "race.h"

@@ -1,11 +1,11 @@
-#include "detector/tracking.h"
+#include "detector/runtime_scopes.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace trapline {
 
-void Tracking::Apply(const Event& event) {
+void RuntimeScopes::Apply(const Event& event) {
   switch (event.kind) {
     case EventKind::kUntrack:
       Untrack(event.address, event.address + event.size);
@@ -29,31 +29,31 @@ void Tracking::Apply(const Event& event) {
   }
 }
 
-bool Tracking::CountsAccesses(ThreadId thread) const {
+bool RuntimeScopes::CountsAccesses(ThreadId thread) const {
   if (!interface_.untracked_accesses) return true;
   const auto found = thread_scopes_.find(thread);
   return found == thread_scopes_.end() || (found->second & kAccesses) == 0;
 }
 
-bool Tracking::CountsSynchronisation(ThreadId thread) const {
+bool RuntimeScopes::CountsSynchronisation(ThreadId thread) const {
   if (!interface_.untracked_synchronisation) return true;
   const auto found = thread_scopes_.find(thread);
   return found == thread_scopes_.end() || (found->second & kSynchronisation) == 0;
 }
 
-ThreadId Tracking::NameOf(ThreadId thread) const {
+ThreadId RuntimeScopes::NameOf(ThreadId thread) const {
   if (interface_.thread_identity) return thread;
   const auto found = carriers_.find(thread);
   return found == carriers_.end() ? thread : found->second;
 }
 
-void Tracking::Untrack(std::uint64_t address, std::uint64_t end) {
+void RuntimeScopes::Untrack(std::uint64_t address, std::uint64_t end) {
   if (address >= end) return;
   Track(address, end);
   untracked_[address] = end;
 }
 
-void Tracking::Track(std::uint64_t address, std::uint64_t end) {
+void RuntimeScopes::Track(std::uint64_t address, std::uint64_t end) {
   if (address >= end) return;
   auto range = untracked_.lower_bound(address);
   if (range != untracked_.begin() && std::prev(range)->second > address) --range;

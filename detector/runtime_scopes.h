@@ -22,9 +22,9 @@ struct RuntimeInterface {
 
 // Follows kTrack, kUntrack, kTrackThread, kUntrackThread and kIdentity. Scopes do not nest: the
 // last event of a thread counts. Not thread-safe.
-class Tracking {
+class RuntimeScopes {
  public:
-  explicit Tracking(const RuntimeInterface& interface)
+  explicit RuntimeScopes(const RuntimeInterface& interface)
       : interface_(interface), active_(!interface.thread_identity) {}
 
   // Whether anything is untracked or renamed at all; false = every event counts as it is.
