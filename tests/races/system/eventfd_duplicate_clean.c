@@ -1,5 +1,5 @@
-// A duplicate of an event counter's descriptor is the same counter; a duplicate made by fcntl is
-// new. CLEAN
+// A duplicate of an event counter's descriptor is the same counter, one made by fcntl too.
+// CLEAN
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/eventfd.h>

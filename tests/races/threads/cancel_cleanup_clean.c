@@ -1,5 +1,6 @@
-// Clean-up handlers of a cancelled thread run before the join returns, the mutex given back in
-// them. CLEAN BUILD O0 O2 static
+// Clean-up handlers of a cancelled thread run before the join returns; they give a mutex back.
+// CLEAN
+// BUILD O0 O2 static
 #include "race.h"
 
 int value, waiting;
