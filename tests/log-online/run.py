@@ -387,7 +387,7 @@ class Suite:
     def killed_drain(self):
         cwd = self.directory("killed-drain")
         log = cwd / "log"
-        with subprocess.Popen([self.trapline, "run", *STEPPED, "--record-only", f"--log={log}", "--", str(self.own("counter")), "2000"], cwd=cwd,
+        with subprocess.Popen([self.trapline, "run", *STEPPED, "--record-only", f"--log={log}", "--", str(self.own("counter")), "8000"], cwd=cwd,
                               env=dict(ENVIRONMENT), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             expect(process.stdout.readline() == b"begin\n", "the program did not start")
             self.until(lambda: log.stat().st_size > 2000, "the log to grow")
