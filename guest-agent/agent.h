@@ -30,6 +30,11 @@ inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
 }
 
+// Whether a guest address lies in the blob.
+inline bool Contains(std::uint64_t address) {
+  return address >= TRAPLINE_AGENT_CODE && address < TRAPLINE_AGENT_CODE + BlobSize();
+}
+
 // Length of `out %al, $imm8`. At an exit RIP may be on the instruction or past it (kvm-hosts:
 // kvm_amd leaves it on the instruction, kvm_pvm past it), so code compares against both.
 inline constexpr std::uint64_t kOutLength = 2;

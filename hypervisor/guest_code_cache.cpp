@@ -30,10 +30,6 @@ static_assert(offsetof(AccessSite, atomic) == TRAPLINE_SITE_ATOMIC);
 static_assert(TRAPLINE_CACHE_TABLE + CacheMemory::kTableSize <= TRAPLINE_CACHE_SITES);
 static_assert(TRAPLINE_CACHE_SITES + CacheMemory::kSitesSize <= TRAPLINE_CACHE_END);
 
-bool InAgent(std::uint64_t address) {
-  return address >= TRAPLINE_AGENT_CODE && address < TRAPLINE_AGENT_CODE + agent::BlobSize();
-}
-
 }  // namespace
 
 GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, bool filter,
@@ -78,7 +74,7 @@ void GuestCodeCache::EndEpoch(CacheThread& thread) {
 }
 
 std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size) {
-  if (InAgent(address)) {
+  if (agent::Contains(address)) {
     size = std::min(size, TRAPLINE_AGENT_CODE + agent::BlobSize() - address);
     std::memcpy(to, trapline_agent_begin + (address - TRAPLINE_AGENT_CODE), size);
     return size;
@@ -121,11 +117,6 @@ std::optional<RegisterFile> GuestCodeCache::Recover(const RegisterFile& register
 void GuestCodeCache::Invalidate(std::span<const Range> ranges) {
   const std::lock_guard lock(mutex_);
   for (const Range& range : ranges) cache_->Invalidate(range.start, range.end);
-}
-
-CacheStatistics GuestCodeCache::statistics() {
-  const std::lock_guard lock(mutex_);
-  return cache_->statistics();
 }
 
 }  // namespace trapline

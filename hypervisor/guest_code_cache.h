@@ -35,9 +35,7 @@ class GuestCodeCache {
   static void EndEpoch(CacheThread& thread);
 
   // Whether `rip` is in the cache; its stubs too.
-  bool Contains(std::uint64_t rip) const {
-    return rip >= TRAPLINE_CACHE_CODE && rip < TRAPLINE_CACHE_CODE + TRAPLINE_CACHE_CODE_SIZE;
-  }
+  bool Contains(std::uint64_t rip) const { return cache_->Contains(rip); }
   std::uint64_t exit_address() const { return cache_->exit_address(); }
   std::uint64_t leave_address() const { return cache_->leave_address(); }
 
@@ -49,7 +47,6 @@ class GuestCodeCache {
   std::optional<RegisterFile> Recover(const RegisterFile& registers, const CacheThread& thread);
   void Invalidate(std::span<const Range> ranges);
 
-  CacheStatistics statistics();
   std::mutex& mutex() { return mutex_; }  // held across fork
 
  private:

@@ -31,13 +31,21 @@ bool PushesErrorCode(unsigned vector) {
          vector == 29 || vector == 30;
 }
 
-bool IsAt(std::uint64_t rip, const char* out_instruction) {
-  const std::uint64_t at = agent::GuestAddressOf(out_instruction);
-  return rip == at || rip == at + agent::kOutLength;
+bool IsAt(std::uint64_t rip, std::uint64_t out_instruction) {
+  return rip == out_instruction || rip == out_instruction + agent::kOutLength;
 }
 
-bool InAgent(std::uint64_t rip) {
-  return rip >= TRAPLINE_AGENT_CODE && rip < TRAPLINE_AGENT_CODE + agent::BlobSize();
+bool IsAt(std::uint64_t rip, const char* out_instruction) {
+  return IsAt(rip, agent::GuestAddressOf(out_instruction));
+}
+
+// Inside trapline_agent_event: nothing has happened until the new head is stored, and after
+// `commit` only `ret` is left. A thread that is interrupted there starts over.
+bool RestartsEvent(std::uint64_t rip) {
+  return rip >= agent::GuestAddressOf(trapline_agent_event) &&
+         rip < agent::GuestAddressOf(trapline_agent_access) &&
+         (rip <= agent::GuestAddressOf(trapline_agent_event_commit) ||
+          rip >= agent::GuestAddressOf(trapline_agent_event_full));
 }
 
 // The exception slot RIP is in, if it is in one.
@@ -217,37 +225,23 @@ void GuestThread::SaveVectorState() {
 
 namespace {
 
+// In the order of RegisterFile::gpr.
+constexpr __u64 kvm_regs::*kGeneral[16] = {
+    &kvm_regs::rax, &kvm_regs::rcx, &kvm_regs::rdx, &kvm_regs::rbx, &kvm_regs::rsp, &kvm_regs::rbp,
+    &kvm_regs::rsi, &kvm_regs::rdi, &kvm_regs::r8,  &kvm_regs::r9,  &kvm_regs::r10, &kvm_regs::r11,
+    &kvm_regs::r12, &kvm_regs::r13, &kvm_regs::r14, &kvm_regs::r15};
+
 RegisterFile ToFile(const kvm_regs& registers) {
   RegisterFile file;
-  const std::uint64_t general[16] = {registers.rax, registers.rcx, registers.rdx, registers.rbx,
-                                     registers.rsp, registers.rbp, registers.rsi, registers.rdi,
-                                     registers.r8,  registers.r9,  registers.r10, registers.r11,
-                                     registers.r12, registers.r13, registers.r14, registers.r15};
-  std::copy(std::begin(general), std::end(general), std::begin(file.gpr));
+  for (std::size_t i = 0; i < std::size(kGeneral); ++i) file.gpr[i] = registers.*kGeneral[i];
   file.rip = registers.rip;
   file.rflags = registers.rflags;
   return file;
 }
 
 kvm_regs FromFile(const RegisterFile& file) {
-  const std::uint64_t* const g = file.gpr;
   kvm_regs registers{};
-  registers.rax = g[0];
-  registers.rcx = g[1];
-  registers.rdx = g[2];
-  registers.rbx = g[3];
-  registers.rsp = g[4];
-  registers.rbp = g[5];
-  registers.rsi = g[6];
-  registers.rdi = g[7];
-  registers.r8 = g[8];
-  registers.r9 = g[9];
-  registers.r10 = g[10];
-  registers.r11 = g[11];
-  registers.r12 = g[12];
-  registers.r13 = g[13];
-  registers.r14 = g[14];
-  registers.r15 = g[15];
+  for (std::size_t i = 0; i < std::size(kGeneral); ++i) registers.*kGeneral[i] = file.gpr[i];
   registers.rip = file.rip;
   registers.rflags = file.rflags;
   return registers;
@@ -263,11 +257,9 @@ kvm_regs GuestThread::ProgramRegisters() {
       const auto program = cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_));
       if (!program) Abort("the thread is in the middle of the code cache's own work");
       registers = FromFile(*program);
+      // The agent's entry runs from the cache, too.
+      if (RestartsEvent(registers.rip)) registers.rip = agent::GuestAddressOf(trapline_agent_event);
     }
-    // The agent's entry runs from the cache, too: see below.
-    if (registers.rip > agent::GuestAddressOf(trapline_agent_event) &&
-        registers.rip <= agent::GuestAddressOf(trapline_agent_event_commit))
-      registers.rip = agent::GuestAddressOf(trapline_agent_event);
   }
   if (place_ == Place::kSystemCall && restart_system_call_) {
     registers.rip -= kSyscallLength;
@@ -289,7 +281,7 @@ kvm_regs GuestThread::RegistersAtExit() {
   } else if (place_ == Place::kSystemCall) {
     registers.rip = registers.rcx;
     registers.rflags = registers.r11;
-  } else if (InAgent(registers.rip)) {
+  } else if (agent::Contains(registers.rip)) {
     if (const auto slot = SlotOf(registers.rip)) {
       from_frame(carrier_->InterruptFrameOf(*slot == kVectorPageFault));
     } else if (IsAt(registers.rip, trapline_agent_syscall_ring3) ||
@@ -298,14 +290,9 @@ kvm_regs GuestThread::RegistersAtExit() {
       registers.rflags = registers.r11;
     } else if (IsAt(registers.rip, trapline_agent_access_out)) {
       registers.rip = agent::GuestAddressOf(trapline_agent_access_out) + agent::kOutLength;
-    } else if (registers.rip >= agent::GuestAddressOf(trapline_agent_event) &&
-               registers.rip < agent::GuestAddressOf(trapline_agent_access)) {
-      // Nothing has happened until the new head is stored, and after `commit` only `ret` is left.
-      if (registers.rip <= agent::GuestAddressOf(trapline_agent_event_commit) ||
-          registers.rip >= agent::GuestAddressOf(trapline_agent_event_full)) {
-        registers.rip = agent::GuestAddressOf(trapline_agent_event);
-      }
-    } else if (registers.rip < agent::GuestAddressOf(trapline_agent_access) ||
+    } else if (RestartsEvent(registers.rip)) {
+      registers.rip = agent::GuestAddressOf(trapline_agent_event);
+    } else if (registers.rip < agent::GuestAddressOf(trapline_agent_event) ||
                registers.rip >= agent::GuestAddressOf(trapline_agent_interface_table)) {
       // Inside a resume entry: context_ is what it is about to restore.
       registers = context_;
@@ -317,7 +304,7 @@ kvm_regs GuestThread::RegistersAtExit() {
 void GuestThread::Detach() {
   if (detached_) return;
   const std::uint64_t rip = carrier_->vcpu().registers().rip;
-  const bool restoring = place_ == Place::kProgram && InAgent(rip) && !SlotOf(rip) &&
+  const bool restoring = place_ == Place::kProgram && agent::Contains(rip) && !SlotOf(rip) &&
                          rip >= agent::GuestAddressOf(trapline_agent_resume_vector) &&
                          rip <= agent::GuestAddressOf(trapline_agent_resume);
   context_ = ProgramRegisters();
@@ -348,38 +335,25 @@ void GuestThread::HandleExit() {
         return;
       }
     }
-    if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
-      const auto at = [&](std::uint64_t out) {
-        return rip == out || rip == out + agent::kOutLength;
-      };
-      if (run.io.port == TRAPLINE_PORT_CACHE && at(cache->exit_address())) {
+    if (run.io.port == TRAPLINE_PORT_CACHE && code_cache() != nullptr) {
+      if (IsAt(rip, code_cache()->exit_address())) {
         place_ = Place::kProgram;
         HandleCacheExit();
         return;
       }
-      if (run.io.port == TRAPLINE_PORT_CACHE && at(cache->leave_address())) {
-        // Back in the region it called from.
+      if (IsAt(rip, code_cache()->leave_address())) {
         place_ = Place::kProgram;
-        kvm_regs& registers = vcpu.registers();
-        std::uint64_t back = 0;
-        std::memcpy(&back, carrier_->ThreadRegion(registers.rsp), sizeof back);
-        registers.rip = back;
-        registers.rsp += 16;
-        vcpu.MarkRegistersDirty();
-        return;
-      }
-      if (run.io.port == TRAPLINE_PORT_CACHE_CALL && IsAt(rip, trapline_agent_cache_many)) {
-        place_ = Place::kProgram;
-        HandleCacheCall();
-        return;
-      }
-      if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_cache_full)) {
-        place_ = Place::kProgram;
-        process_->tracking()->Drain();
+        ReturnToRegion();
         return;
       }
     }
-    if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_event_full)) {
+    if (run.io.port == TRAPLINE_PORT_CACHE_CALL && IsAt(rip, trapline_agent_cache_many)) {
+      place_ = Place::kProgram;
+      HandleCacheCall();
+      return;
+    }
+    if (run.io.port == TRAPLINE_PORT_QUEUE_FULL &&
+        (IsAt(rip, trapline_agent_event_full) || IsAt(rip, trapline_agent_cache_full))) {
       place_ = Place::kProgram;
       if (Tracking* const tracking = process_->tracking()) tracking->Drain();
       return;
@@ -389,7 +363,7 @@ void GuestThread::HandleExit() {
       HandleRuntimeAccess();
       return;
     }
-    if (!InAgent(rip)) {
+    if (!agent::Contains(rip)) {
       HandlePortAccess();
       return;
     }
@@ -620,13 +594,13 @@ void GuestThread::HandleException(unsigned vector) {
     CancelStep();
   }
   if (leaving_ && vector == kVectorDebug) return;  // Run looks whether it is far enough
-  if (vector == kVectorDebug && InAgent(frame.rip)) {
+  if (vector == kVectorDebug && agent::Contains(frame.rip)) {
     // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside
     // the entry. The system call's exit puts the flag back (HandleSystemCall).
     carrier_->InterruptFrameOf(false).rflags &= ~kFlagTrap;
     return;
   }
-  if (InAgent(frame.rip) && frame.rip >= agent::GuestAddressOf(trapline_agent_resume)) {
+  if (agent::Contains(frame.rip) && frame.rip >= agent::GuestAddressOf(trapline_agent_resume)) {
     // iretq itself faulted: the context to be restored is impossible (a handler changed it). Vector
     // state is in.
     const kvm_regs& registers = carrier_->vcpu().registers();
@@ -700,10 +674,15 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   FaultVerdict verdict = FaultVerdict::kNotMapped;
   std::uint64_t fault_address = address;
   try {
-    if (HandleCacheFault(fault_address, rip, error_code, verdict)) return;
-    if (fault_address == address && (code_cache() == nullptr || !code_cache()->Contains(rip)))
-      verdict = process_->address_space().Resolve(
-          *carrier_, view_, {address}, (error_code & kWrite) != 0, (error_code & kFetch) != 0, rip);
+    const bool write = (error_code & kWrite) != 0;
+    if (code_cache() != nullptr && code_cache()->Contains(rip)) {
+      verdict = ResolveCached(fault_address, write);
+    } else {
+      // The program's own gs: operand, natively: the cache knows its base.
+      if (address >= kMirrorOffset && view_ == View::kClosed && EnterCache()) return;
+      verdict = process_->address_space().Resolve(*carrier_, view_, {address}, write,
+                                                  (error_code & kFetch) != 0, rip);
+    }
     switch (verdict) {
       case FaultVerdict::kMapped:
         return;
@@ -716,7 +695,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
         return;
       case FaultVerdict::kShared:
         if (EnterCache()) return;
-        StartStep(false, address, (error_code & kWrite) != 0);
+        StartStep(false, address, write);
         return;
       default:
         break;
@@ -784,24 +763,13 @@ void GuestThread::RequestLeave() {
   if (leaving_) return;
   leaving_ = true;
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 1;
-  if (place_ == Place::kException) {
-    SetTrapFlag(true);
-  } else {
-    carrier_->vcpu().registers().rflags |= kFlagTrap;
-    carrier_->vcpu().MarkRegistersDirty();
-  }
+  SetTrapFlag(true);
 }
 
 void GuestThread::FinishLeave() {
   leaving_ = false;
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
-  if (place_ == Place::kException) {
-    SetTrapFlag(false);
-  } else {
-    carrier_->vcpu().registers().rflags &= ~kFlagTrap;
-    if (place_ == Place::kSystemCall) carrier_->vcpu().registers().r11 &= ~kFlagTrap;
-    carrier_->vcpu().MarkRegistersDirty();
-  }
+  SetTrapFlag(false);
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -854,6 +822,14 @@ void GuestThread::HandleCacheExit() {
   if (address == 0 && !signal_pending_) StartStep(true, 0, false);
 }
 
+// The thread has left at the end of the slow path: back to where in a region that was called.
+void GuestThread::ReturnToRegion() {
+  kvm_regs& registers = carrier_->vcpu().registers();
+  std::memcpy(&registers.rip, carrier_->ThreadRegion(registers.rsp), sizeof registers.rip);
+  registers.rsp += 16;  // the site, too
+  carrier_->vcpu().MarkRegistersDirty();
+}
+
 // An instruction whose accesses only its registers tell is about to run.
 void GuestThread::HandleCacheCall() {
   const kvm_regs& registers = carrier_->vcpu().registers();
@@ -864,38 +840,20 @@ void GuestThread::HandleCacheCall() {
   process_->tracking()->CheckCached(*carrier_, site, file);
 }
 
-// A page fault in the code cache, or at the mirror. True: it is settled. Else `address` is the
-// program's, and `verdict` says what is wrong with the access.
-bool GuestThread::HandleCacheFault(std::uint64_t& address, std::uint64_t rip,
-                                   std::uint64_t error_code, FaultVerdict& verdict) {
-  GuestCodeCache* const cache = code_cache();
-  if (cache == nullptr) return false;
-  constexpr std::uint64_t kWrite = 2;
-  const bool cached = cache->Contains(rip);
-  const bool mirror = address - kMirrorOffset < kUserAddressEnd;
-  if (!cached) {
-    // The program's own gs: operand, natively: the cache knows its base.
-    return address >= kMirrorOffset && view_ == View::kClosed && EnterCache();
-  }
-  if (mirror) {
+// A page fault in the code cache: `address` becomes the program's, if it is its mirror.
+FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
+  AddressSpace& space = process_->address_space();
+  if (address - kMirrorOffset < kUserAddressEnd) {
     address -= kMirrorOffset;
-    verdict =
-        process_->address_space().ResolveMirror(*carrier_, {address}, (error_code & kWrite) != 0);
-    if (verdict == FaultVerdict::kMapped) return true;
-    process_->tracking()->Retract(*carrier_, Registers().rip);
-    return false;
+    const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
+    if (verdict != FaultVerdict::kMapped) process_->tracking()->Retract(*carrier_, Registers().rip);
+    return verdict;
   }
-  // An instruction that was copied as it is.
-  const RegisterFile program = Registers();
-  verdict = process_->address_space().Resolve(*carrier_, View::kClosed, {address},
-                                              (error_code & kWrite) != 0, false, program.rip);
-  if (verdict == FaultVerdict::kMapped) return true;
-  if (verdict == FaultVerdict::kShared || verdict == FaultVerdict::kUntrackedCode) {
-    Detach();
-    StartStep(false, address, (error_code & kWrite) != 0);
-    return true;
-  }
-  return false;
+  // An instruction that was copied as it is. If it has to be checked, it leaves the cache for that.
+  const FaultVerdict verdict =
+      space.Resolve(*carrier_, View::kClosed, {address}, write, false, Registers().rip);
+  if (verdict == FaultVerdict::kShared || verdict == FaultVerdict::kUntrackedCode) Detach();
+  return verdict;
 }
 
 // --- tracking
@@ -920,17 +878,18 @@ RegisterFile GuestThread::Registers() {
   return file;
 }
 
-// Sets or clears the program's trap flag, wherever its flags lie while it is out of the guest after
-// an exception.
+// Sets or clears the program's trap flag, wherever its flags lie while it is out of the guest.
 void GuestThread::SetTrapFlag(bool on) {
   const auto change = [on](auto& flags) { on ? flags |= kFlagTrap : flags &= ~kFlagTrap; };
   if (detached_) {
     change(context_.rflags);
-  } else if (place_ != Place::kException) {
-    change(carrier_->vcpu().registers().rflags);
-    carrier_->vcpu().MarkRegistersDirty();
-  } else {
+  } else if (place_ == Place::kException) {
     change(carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rflags);
+  } else {
+    kvm_regs& registers = carrier_->vcpu().registers();
+    change(registers.rflags);
+    if (place_ == Place::kSystemCall) change(registers.r11);  // where SYSCALL left them
+    carrier_->vcpu().MarkRegistersDirty();
   }
 }
 

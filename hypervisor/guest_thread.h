@@ -140,8 +140,8 @@ class GuestThread {
   bool EnterCache();
   void HandleCacheExit();
   void HandleCacheCall();
-  bool HandleCacheFault(std::uint64_t& address, std::uint64_t rip, std::uint64_t error_code,
-                        FaultVerdict& verdict);
+  void ReturnToRegion();
+  FaultVerdict ResolveCached(std::uint64_t& address, bool write);
   void CancelStep();
   void HandleRuntimeAccess();
   bool HandleClientRequest();

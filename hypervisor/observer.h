@@ -54,7 +54,7 @@ class ExecutionObserver {
   virtual void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                               std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
   // The thread may have seen what was released to [address, address + size) by atomic accesses.
-  virtual void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
+  virtual void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
   virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
   // The calls that a thread with these registers stands in, innermost first.
@@ -72,6 +72,8 @@ class ExecutionObserver {
   virtual void OnThreadRuns(ThreadId thread, pid_t tid) = 0;
   virtual void OnThreadEnd(ThreadId thread) = 0;
 
+  // What was done to [start, end) until now no longer counts.
+  virtual void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;
   // `thread` makes [start, end) fresh memory, or moves its contents.
   virtual void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;
   virtual void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
@@ -90,6 +92,7 @@ class ExecutionObserver {
     std::vector<int> descriptors;
   };
   virtual Handover OnExecute() = 0;
+  virtual void OnExecuteFailed() = 0;
 
   // The process ends with `status` (or by a signal: then status is ignored). Called at most once;
   // returns the status to end with.

@@ -774,6 +774,8 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
   if (thread.signal_pending()) return kRestart;
   int error = 0;
   address_space_.limits().Apply(false);
+  ExecutionObserver::Handover handover;
+  if (tracking_) handover = tracking_->OnExecute();
   if (native) {
     std::vector<char*> argument_pointers = Pointers(arguments);
     if (directory == AT_FDCWD && flags == 0) {  // what a debugger of the process expects to see
@@ -785,12 +787,8 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     error = errno;
   } else {
     RunOptions handed_on = options_;
-    std::vector<int> kept;
-    if (tracking_) {
-      auto [observer_options, descriptors] = tracking_->OnExecute();
-      handed_on.observer_options = std::move(observer_options);
-      kept = std::move(descriptors);
-    }
+    if (tracking_) handed_on.observer_options = std::move(handover.options);
+    const std::vector<int>& kept = handover.descriptors;
     handed_on.kvm_descriptor = machine_.kvm().fd();
     handed_on.executable_descriptor = own_executable_.get();
     machine_.kvm().KeepAcrossExec(true);
@@ -806,6 +804,7 @@ long Process::Execute(GuestThread& thread, int directory, const std::string& pat
     fcntl(own_executable_.get(), F_SETFD, FD_CLOEXEC);
     for (const int descriptor : kept) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   }
+  if (tracking_) tracking_->OnExecuteFailed();
   address_space_.limits().Apply(true);
   return -error;
 }

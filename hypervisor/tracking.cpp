@@ -98,7 +98,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   space_.Seal(parent);
   EndEpoch(parent);
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(parent), true);
   const bool starts = !active_.exchange(true);
   ++starting_;
   alone_ = false;
@@ -122,8 +122,8 @@ void Tracking::OnThreadRuns(Carrier& carrier, pid_t tid) {
 void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   space_.Seal(carrier);
   const std::lock_guard lock(mutex_);
-  DrainLocked();
   const ThreadId thread = NumberOf(carrier);
+  CatchUpLocked(thread, true);
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.
     observer_.OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
@@ -132,7 +132,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   observer_.OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
-  cache_states_.erase(thread);
+  states_.erase(thread);
   carrier.thread_page().events = carrier.thread_page().tracking = 0;
   UpdateAloneLocked();
 }
@@ -146,12 +146,8 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
-    ForgetAllWordsLocked();
-    freed_.clear();
-    former_.clear();
-    runtime_keys_.clear();
-    thread_words_.clear();
-    for (auto& [thread, state] : cache_states_) state.watched.clear();
+    ForgetMemoryLocked();
+    for (auto& [thread, state] : states_) state.watched.clear();
     ++statistics_.quiet_moments;
     observer_.OnQuiet(NumberOf(carrier));
   }
@@ -191,13 +187,9 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   threads_.clear();
   starting_ = 0;
   unjoined_.clear();
-  ForgetAllWordsLocked();
-  freed_.clear();
-  former_.clear();
-  runtime_keys_.clear();
-  thread_words_.clear();
+  ForgetMemoryLocked();
   thread_pointers_.clear();
-  cache_states_.clear();
+  states_.clear();
   active_ = false;
   Register(survivor);
   statistics_ = {};
@@ -250,17 +242,24 @@ void Tracking::DrainLocked() {
   }
 }
 
+// All that was queued comes before what `thread` does now, and so does what it may have seen.
+void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
+  DrainLocked();
+  if (const auto known = states_.find(thread); known != states_.end())
+    TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_);
+}
+
 // What was released to the words that the thread watches, it may have seen.
-void Tracking::TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends) {
-  for (const CacheState::Word& word : state.watched)
-    observer_.OnCachedAcquire(thread, word.address, word.size);
+void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends) {
+  for (const ThreadState::Word& word : state.watched)
+    observer_.OnAcquire(thread, word.address, word.size);
   if (!epoch_ends) return;
   state.watched.clear();
   state.reads.clear();
   state.read_more = false;
 }
 
-void Tracking::Watch(CacheState& state, const CacheState::Word& word) {
+void Tracking::Watch(ThreadState& state, const ThreadState::Word& word) {
   constexpr std::size_t kMost = 256;
   auto& watched = state.watched;
   if (std::find(watched.begin(), watched.end(), word) != watched.end()) return;
@@ -268,26 +267,8 @@ void Tracking::Watch(CacheState& state, const CacheState::Word& word) {
   watched.push_back(word);
 }
 
-void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
-                                  const agent::QueuedEvent& event) {
-  const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
-  TakeInWatchedLocked(thread, state, site.atomic);
-  const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
-  MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
-                      site.locked};
-  if (site.done) {
-    observer_.OnCachedAcquire(thread, access.address, access.size);
-    return;
-  }
-  ++statistics_.checks;
-  ++statistics_.cached;
-  const bool by_debug_info =
-      !site.locked && (site.atomic || (PageOf(access.address).in_module &&
-                                       observer_.IsAtomicVariable(access.address)));
-  const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
-  observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
-  if (site.atomic || access.write) return;
-  // No event follows when it is done.
+// No event follows when a plain load is done: it may see what was stored since it was reported.
+void Tracking::NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind) {
   constexpr std::size_t kMostReads = 4096;
   if (kind == EventKind::kAtomicRead) {
     Watch(state, {access.address, access.size});
@@ -298,17 +279,38 @@ void Tracking::HandleAccessLocked(ThreadId thread, CacheState& state,
   }
 }
 
+void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
+                                  const agent::QueuedEvent& event) {
+  const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
+  TakeInWatchedLocked(thread, state, site.atomic);
+  const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
+  MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
+                      site.locked};
+  if (site.done) {
+    observer_.OnAcquire(thread, access.address, access.size);
+    return;
+  }
+  ++statistics_.checks;
+  const bool by_debug_info =
+      !site.locked && (site.atomic || (PageOf(access.address).in_module &&
+                                       observer_.IsAtomicVariable(access.address)));
+  const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
+  observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
+  if (!site.atomic && !access.write) NoteLoad(state, access, kind);
+}
+
 void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
                            const RegisterFile& registers) {
   const MemoryAccessList accesses = Accesses(*site.instruction, registers);
   const std::lock_guard lock(mutex_);
-  DrainLocked();
   const ThreadId thread = NumberOf(carrier);
+  CatchUpLocked(thread);
   if (!accesses.complete() || !site.instruction->effects_known) ++statistics_.unchecked;
   for (MemoryAccess access : accesses) {
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
     EmitLocked(carrier, access, registers, kind);
+    if (!access.write) NoteLoad(states_[thread], access, kind);
   }
 }
 
@@ -331,7 +333,6 @@ void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   std::vector<CallFrame> frames;
   {
     const std::lock_guard lock(mutex_);
-    DrainLocked();
     frames = observer_.CallFrames(registers);
   }
   CacheThread& thread = GuestCodeCache::ThreadOf(carrier);
@@ -344,7 +345,7 @@ void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
 
 void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event) {
   if (event.kind >= TRAPLINE_QUEUED_FRAME) {
-    CacheState& state = cache_states_[thread];
+    ThreadState& state = states_[thread];
     if (event.kind == TRAPLINE_QUEUED_ACCESS) {
       HandleAccessLocked(thread, state, event);
       return;
@@ -355,7 +356,7 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
         observer_.InternFrame(caller, event.address);
     return;
   }
-  if (const auto cached = cache_states_.find(thread); cached != cache_states_.end())
+  if (const auto cached = states_.find(thread); cached != states_.end())
     TakeInWatchedLocked(thread, cached->second, true);
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
@@ -391,13 +392,14 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   if (!active()) return;
   EndEpoch(carrier);
   const std::lock_guard lock(mutex_);
-  DrainLocked();
-  observer_.OnEdge(NumberOf(carrier), kind, key);
+  const ThreadId thread = NumberOf(carrier);
+  CatchUpLocked(thread, true);
+  observer_.OnEdge(thread, kind, key);
 }
 
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(carrier));
   if (runtime_keys_.contains(address))
     observer_.OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
 }
@@ -431,10 +433,14 @@ bool Tracking::NeedsVectors(const Instruction& instruction) {
   });
 }
 
-void Tracking::ForgetAllWordsLocked() {
+void Tracking::ForgetMemoryLocked() {
   words_.clear();
   atomic_words_.clear();
   cached_pages_ = {};
+  freed_.clear();
+  former_.clear();
+  runtime_keys_.clear();
+  thread_words_.clear();
 }
 
 void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
@@ -554,9 +560,9 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
   words.atomic.set(offset);
   if (!words.plainly_written.test(offset) && !IsFreedLocked(word)) {
     // Whoever read it so far waited for this: those were atomic loads.
-    observer_.OnFreshMemory(thread, word, word + size);
+    observer_.OnHistoryEnds(thread, word, word + size);
   }
-  for (auto& [other, state] : cache_states_) {
+  for (auto& [other, state] : states_) {
     if (other != thread && (state.read_more || std::find(state.reads.begin(), state.reads.end(),
                                                          word) != state.reads.end())) {
       Watch(state, {word, size});
@@ -649,17 +655,18 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   bool synchronises = atomic || by_debug_info;
   {
     const std::lock_guard lock(mutex_);
-    DrainLocked();
+    const ThreadId thread = NumberOf(carrier);
+    CatchUpLocked(thread);
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const EventKind kind = ClassifyLocked(NumberOf(carrier), part.access, by_debug_info,
-                                            part.access.atomic && exchanges);
+      const EventKind kind =
+          ClassifyLocked(thread, part.access, by_debug_info, part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
-      if (IsAtomic(kind) && kind != EventKind::kAtomicWrite) {
-        AcquireFormerLocked(NumberOf(carrier), part.access.address,
-                            part.access.address + part.access.size);
-      }
+      if (IsAtomic(kind) && kind != EventKind::kAtomicWrite)
+        AcquireFormerLocked(thread, part.access.address, part.access.address + part.access.size);
       EmitLocked(carrier, part.access, registers, kind);
+      // What is atomic is carried out under the lock: it sees what was reported.
+      if (kind == EventKind::kRead) NoteLoad(states_[thread], part.access, kind);
     }
   }
   if (synchronises) {
@@ -673,7 +680,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
 void Tracking::CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
                             const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(carrier));
   ++statistics_.unchecked;
   EmitLocked(carrier, {address, 1, !write, write, false}, registers,
              write ? EventKind::kWrite : EventKind::kRead);
@@ -704,7 +711,7 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
       return;
   }
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
     ++statistics_.checks;
     const std::uint64_t length = range.end - range.start;
@@ -720,7 +727,7 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   const auto parts = space_.SharedParts(carrier, address, size);
   if (parts.empty()) return;
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
     ++statistics_.checks;
     observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead, range.start,
@@ -734,10 +741,15 @@ ExecutionObserver::Handover Tracking::OnExecute() {
   return observer_.OnExecute();
 }
 
+void Tracking::OnExecuteFailed() {
+  const std::lock_guard lock(mutex_);
+  observer_.OnExecuteFailed();
+}
+
 void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
                                const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);
-  DrainLocked();
+  CatchUpLocked(NumberOf(carrier));
   observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
                      DescriptorAddress(descriptor), 1, registers, true, 0);
 }
@@ -746,7 +758,7 @@ void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
   const std::uint64_t address = DescriptorAddress(descriptor);
-  observer_.OnFreshMemory(NumberOf(carrier), address, address + 1);
+  observer_.OnHistoryEnds(NumberOf(carrier), address, address + 1);
 }
 
 int Tracking::OnExit(int status) {

@@ -29,7 +29,6 @@ struct TrackingStatistics {
   std::uint64_t traps = 0;         // accesses that faulted on a shared page
   std::uint64_t chained = 0;       // accesses checked while the thread was stepping anyway
   std::uint64_t checks = 0;        // reads and writes reported
-  std::uint64_t cached = 0;        // ... of them from the code cache
   std::uint64_t unchecked = 0;     // instructions whose accesses could not be told
   std::uint64_t view_changes = 0;  // between tracked and untracked code
   std::uint64_t runtime_events = 0;
@@ -127,6 +126,7 @@ class Tracking {
   void Drain();
 
   ExecutionObserver::Handover OnExecute();
+  void OnExecuteFailed();
   int OnExit(int status);
   TrackingStatistics statistics();
   void CountViewChange() { view_changes_.fetch_add(1, std::memory_order_relaxed); }
@@ -158,9 +158,10 @@ class Tracking {
     std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
-  // What is known of a thread that runs in the code cache.
-  struct CacheState {
-    // Words it reads plainly that others write atomically. Which of its reads saw what, nobody
+  // What is known of a thread. Its epoch here is that of the code cache's filter; without a filter
+  // each access is one.
+  struct ThreadState {
+    // Words it loads plainly that others write atomically. Which of its loads saw what, nobody
     // knows, for the filter may hide them: it takes in what was released there at each of its
     // events, until its epoch ends.
     struct Word {
@@ -180,12 +181,14 @@ class Tracking {
   void EndEpoch(Carrier& carrier) {
     if (code_cache_) GuestCodeCache::EndEpoch(GuestCodeCache::ThreadOf(carrier));
   }
-  void HandleAccessLocked(ThreadId thread, CacheState& state, const agent::QueuedEvent& event);
+  static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
+  void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   CachedPage& PageOf(std::uint64_t address);
   PageWords& WordsOf(CachedPage& page);
-  void ForgetAllWordsLocked();
-  static void Watch(CacheState& state, const CacheState::Word& word);
-  void TakeInWatchedLocked(ThreadId thread, CacheState& state, bool epoch_ends);
+  // All that was known of the program's memory.
+  void ForgetMemoryLocked();
+  static void Watch(ThreadState& state, const ThreadState::Word& word);
+  void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends);
   // What an owner did on its private pages was not seen, releases included. Whoever reads a word
   // there atomically later may have read one: it is ordered after all the owner did until it lost
   // the page. This can hide a race, never invent one.
@@ -203,6 +206,7 @@ class Tracking {
   bool IsFreedLocked(std::uint64_t word) const;
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
+  void CatchUpLocked(ThreadId thread, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
   void Register(Carrier& carrier);
   void UpdateAloneLocked() { alone_ = active() && threads_.size() == 1 && starting_ == 0; }
@@ -235,7 +239,7 @@ class Tracking {
     std::uint64_t tail, head;
   };
   std::vector<Queue> queues_;  // of DrainLocked
-  std::unordered_map<ThreadId, CacheState> cache_states_;
+  std::unordered_map<ThreadId, ThreadState> states_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
   std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers

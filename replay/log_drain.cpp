@@ -289,6 +289,8 @@ Status LogDrain::Run(const std::atomic<bool>& stop, std::chrono::microseconds in
     quiet_ = closed || dead || gone;
     const std::uint64_t taken = Round(round % kPartialEvery == 0);
     if (closed || stopped) break;
+    // What ended may have been another program already.
+    if (gone && segment_.header().executing.load() != 0) break;
     if (dead) {
       reason = "the recorded process was killed";
       break;

@@ -68,6 +68,7 @@ struct SegmentHeader {
   std::atomic<std::uint64_t> lost_events;
   alignas(64) std::atomic<std::uint64_t> drain_beats;  // grows while a drain is alive
   std::atomic<std::int32_t> drain_errno;               // why the drain cannot write; 0 = it can
+  std::atomic<std::uint32_t> executing;  // 1 = the producer has called execve, which has not failed
 };
 
 // What all producers of a process know of the segment, as pointers into their own mapping.

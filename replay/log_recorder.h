@@ -63,6 +63,8 @@ class LogRecorder {
   // Our end of the drain process's socket; -1 if there is none. A program that this process runs by
   // execve may inherit it and call Await.
   int control() const { return control_; }
+  // Another program is about to run in this process, or is not after all: execve has failed.
+  void SetExecuting(bool executing) { segment_.header().executing.store(executing ? 1 : 0); }
   // Tells the drain process at the other end of `control` that its producer has run another
   // program, waits for it and says how it went. Closes `control`.
   static Status Await(int control);

@@ -103,6 +103,19 @@ void ExecutionEvents::Feed(const Event& event) {
   for (const auto& sink : sinks_) sink->OnEvent(event);
 }
 
+void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                                 std::uint64_t size, std::uint64_t ip, std::uint32_t context) {
+  Event event{};
+  event.kind = kind;
+  event.order = OrderOf(kind);
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  event.ip = ip;
+  event.stack = context;
+  Feed(event);
+}
+
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
   std::vector<std::uint64_t> stack(kDeepestStack);
   stack.resize(unwinder_.Unwind(ToUnwind(registers), memory_, stack));
@@ -157,15 +170,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
       place = *caller - 1;
     }
   }
-  Event event{};
-  event.kind = kind;
-  event.order = OrderOf(kind);
-  event.thread = thread;
-  event.address = address;
-  event.size = size;
-  event.ip = place;
-  event.stack = ContextOf(std::move(stack), state.locks);
-  Feed(event);
+  FeedAccess(thread, kind, address, size, place, ContextOf(std::move(stack), state.locks));
 }
 
 std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
@@ -205,18 +210,10 @@ void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint6
                                      std::uint64_t size, std::uint64_t ip, std::uint32_t frame) {
   const ThreadState& state = ThreadOf(thread);
   if (IsPlainAccess(kind) && IsIgnored(state, kind, address, size, ip)) return;
-  Event event{};
-  event.kind = kind;
-  event.order = OrderOf(kind);
-  event.thread = thread;
-  event.address = address;
-  event.size = size;
-  event.ip = ip;
-  event.stack = CachedContextOf(state, ip, frame);
-  Feed(event);
+  FeedAccess(thread, kind, address, size, ip, CachedContextOf(state, ip, frame));
 }
 
-void ExecutionEvents::OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
   Event event{};
   event.kind = EventKind::kAtomicRead;
@@ -278,14 +275,11 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
   if (event.ip != 0 && !IsUntracked(event.ip - 1) && state.ignored_writes == 0) {
     // Whoever uses the block at the same time races with its end.
     constexpr std::uint64_t kLooksAt = 4096;  // bytes
-    Event freed{};
-    freed.kind = EventKind::kWrite;
-    freed.thread = thread;
-    freed.address = event.address;
-    freed.size = std::min(size, kLooksAt);
-    freed.ip = event.ip - 1;
-    freed.stack = ContextOf({event.ip - 1}, state.locks);
-    if (!IsBenign(freed.address, freed.size)) Feed(freed);
+    const std::uint64_t freed = std::min(size, kLooksAt);
+    if (!IsBenign(event.address, freed)) {
+      FeedAccess(thread, EventKind::kWrite, event.address, freed, event.ip - 1,
+                 ContextOf({event.ip - 1}, state.locks));
+    }
     // The block keeps this write until it is given out again: a later use of it by another thread
     // races with its end.
     return;
@@ -470,6 +464,10 @@ void ExecutionEvents::OnThreadEnd(ThreadId thread) {
   state.stack_start = state.stack_end = state.thread_pointer = 0;
 }
 
+void ExecutionEvents::OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  ClearHistory(thread, start, end);
+}
+
 void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) {
   ClearHistory(thread, start, end);
   unwinder_.OnUnmap(start, end);
@@ -510,6 +508,10 @@ ExecutionObserver::Handover ExecutionEvents::OnExecute() {
   for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
   handover.options = options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return handover;
+}
+
+void ExecutionEvents::OnExecuteFailed() {
+  for (const auto& sink : sinks_) sink->OnExecuteFailed();
 }
 
 int ExecutionEvents::OnExit(int status) {

@@ -36,6 +36,7 @@ class EventSink {
   // Adds what the sink in a program that execve starts must know, under a name of its own, and the
   // descriptors that it needs. The execve may fail, and it may be that of a vfork child.
   virtual void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) = 0;
+  virtual void OnExecuteFailed() {}
   // The process ends with `status`; returns the status to end with. The last call.
   virtual int OnExit(int status) = 0;
 };
@@ -105,7 +106,7 @@ class ExecutionEvents : public ExecutionObserver {
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
   void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                       std::uint64_t ip, std::uint32_t frame) override;
-  void OnCachedAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
+  void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
@@ -115,12 +116,14 @@ class ExecutionEvents : public ExecutionObserver {
                      std::uint64_t thread_pointer) override;
   void OnThreadRuns(ThreadId thread, pid_t tid) override;
   void OnThreadEnd(ThreadId thread) override;
+  void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
                std::uint64_t length) override;
   void OnQuiet(ThreadId thread) override;
   void OnFork(ThreadId thread, pid_t tid) override;
   Handover OnExecute() override;
+  void OnExecuteFailed() override;
   int OnExit(int status) override;
   bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
   bool IsAtomicCode(std::uint64_t ip) override;
@@ -152,6 +155,8 @@ class ExecutionEvents : public ExecutionObserver {
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
   void Feed(const Event& event);
+  void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                  std::uint64_t ip, std::uint32_t context);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t ContextOf(std::vector<std::uint64_t> stack, const std::vector<HeldLock>& locks);
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);

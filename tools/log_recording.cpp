@@ -212,9 +212,15 @@ void LogRecording::OnExecute(nlohmann::json& options, std::vector<int>& descript
   if (recorder_ != nullptr && getpid() == options_.owner) {
     handed_on.control = recorder_->control();
     descriptors.push_back(handed_on.control);
+    if (state_ == State::kRecording) recorder_->SetExecuting(true);
   }
   if (state_ == State::kRecording) ++handed_on.logs;
   options[kOptionsName] = handed_on;
+}
+
+void LogRecording::OnExecuteFailed() {
+  if (recorder_ != nullptr && getpid() == options_.owner && state_ == State::kRecording)
+    recorder_->SetExecuting(false);
 }
 
 int LogRecording::OnExit(int status) {

@@ -50,6 +50,7 @@ class LogRecording : public EventSink {
   void OnEvent(const Event& event) override;
   void OnForkedChild() override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
+  void OnExecuteFailed() override;
   int OnExit(int status) override;
 
  private:

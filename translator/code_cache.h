@@ -157,8 +157,7 @@ class CodeCache {
   RunResult Run(RegisterFile& registers, std::uint64_t stop);
 
   const CacheStatistics& statistics() const { return statistics_; }
-  // Whether `address` is in the code, and whether it is in one of the stubs, where nothing can be
-  // recovered.
+  // Whether `address` is in the code, regions and stubs.
   bool Contains(std::uint64_t address) const {
     return address >= code_begin() && address < code_end();
   }
