@@ -182,7 +182,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     shr $4, %r9d
 7:  mov %rax, TRAPLINE_QUEUE_HEAD
     test %rdx, %rdx
-    jnz trapline_agent_cache_many
+    jnz 10f
     mov TRAPLINE_SHARED_PAGE, %rcx
     cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
     je 8f
@@ -221,6 +221,32 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     ret
 2:  mov %rax, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%rcx)
 9:  ret
+
+    // With registers: an instruction that only they tell of, or what the runtime reports of its caller.
+10: cmpb $0, TRAPLINE_SITE_REPORT(%rdi)
+    je trapline_agent_cache_many
+    mov TRAPLINE_FILE_RDI(%rdx), %r10
+    cmp $TRAPLINE_EVENT_READ, %r10
+    je 11f
+    cmp $TRAPLINE_EVENT_WRITE, %r10
+    jne trapline_agent_cache_many
+11: mov %eax, %r8d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
+    lea (%r8, %r8, 4), %r8
+    mov TRAPLINE_SHARED_PAGE, %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    shl $32, %r9
+    or %r9, %r10
+    mov %r10, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov TRAPLINE_FILE_RSI(%rdx), %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov TRAPLINE_FILE_RDX(%rdx), %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    mov TRAPLINE_FILE_RCX(%rdx), %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    inc %rax
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    ret
 trapline_agent_cache_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_cache_access

@@ -93,6 +93,7 @@ struct QueuedEvent {
 };
 static_assert(sizeof(QueuedEvent) == TRAPLINE_QUEUE_ENTRY_SIZE);
 static_assert(TRAPLINE_FIRST_LASTING_EVENT == TRAPLINE_ALLOCATE);
+static_assert(TRAPLINE_EVENT_READ == TRAPLINE_READ && TRAPLINE_EVENT_WRITE == TRAPLINE_WRITE);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);
 

@@ -39,9 +39,16 @@
 #define TRAPLINE_SITE_SIZE 8
 #define TRAPLINE_SITE_WRITE 13
 #define TRAPLINE_SITE_ATOMIC 14
+#define TRAPLINE_SITE_REPORT 18
+// Of a register file (translator/memory_access.h).
+#define TRAPLINE_FILE_RCX 8
+#define TRAPLINE_FILE_RDX 16
+#define TRAPLINE_FILE_RSI 48
+#define TRAPLINE_FILE_RDI 56
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
 // address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
-// the number of the innermost frame or -1, `ip` the site.
+// the number of the innermost frame or -1, `ip` the site. The runtime's TRAPLINE_READ and
+// TRAPLINE_WRITE have the number of the innermost frame or -1 in the upper half of their kind.
 #define TRAPLINE_QUEUED_FRAME 64
 #define TRAPLINE_QUEUED_ACCESS 65
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
@@ -56,6 +63,9 @@
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
+// TRAPLINE_READ and TRAPLINE_WRITE.
+#define TRAPLINE_EVENT_READ 22
+#define TRAPLINE_EVENT_WRITE 23
 
 // Fields of the thread page that the agent's code reads and writes; agent.h checks them.
 #define TRAPLINE_THREAD_NUMBER (TRAPLINE_THREAD_PAGE + 8)

@@ -425,6 +425,26 @@ std::uint64_t AddressSpace::Canonical(std::uint64_t address) const {
   return address < alias.end ? alias.canonical + (address - start) : address;
 }
 
+void AddressSpace::ForEachCanonical(std::uint64_t address, std::uint64_t size,
+                                    const std::function<void(const Range&)>& visit) const {
+  if (!has_aliases_.load(std::memory_order_acquire)) {
+    visit({address, address + size});
+    return;
+  }
+  Range part{0, 0};
+  for (std::uint64_t at = address; at < address + size;) {
+    const std::uint64_t next = std::min(address + size, AlignDown(at, kPageSize) + kPageSize);
+    const std::uint64_t canonical = Canonical(at);
+    if (canonical != part.end) {
+      if (part.end != part.start) visit(part);
+      part = {canonical, canonical};
+    }
+    part.end += next - at;
+    at = next;
+  }
+  if (part.end != part.start) visit(part);
+}
+
 // An object's pages are known by the lowest address at which they are mapped.
 void AddressSpace::FindAliases() {
   struct Mapped {

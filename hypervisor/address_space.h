@@ -166,6 +166,9 @@ class AddressSpace {
   // The one address by which memory that is mapped at several places is known. Takes no lock that
   // anything else is asked for under.
   std::uint64_t Canonical(std::uint64_t address) const;
+  // The same for a range, which may fall apart.
+  void ForEachCanonical(std::uint64_t address, std::uint64_t size,
+                        const std::function<void(const Range&)>& visit) const;
   // The accesses of the code in these whole pages do not count.
   void SetUntrackedCode(std::uint64_t start, std::uint64_t end);
   // Whether the code at `address` is tracked.

@@ -27,6 +27,10 @@ static_assert(TRAPLINE_EVENT_QUEUE + TRAPLINE_QUEUE_ENTRIES * TRAPLINE_QUEUE_ENT
 static_assert(offsetof(AccessSite, size) == TRAPLINE_SITE_SIZE);
 static_assert(offsetof(AccessSite, write) == TRAPLINE_SITE_WRITE);
 static_assert(offsetof(AccessSite, atomic) == TRAPLINE_SITE_ATOMIC);
+static_assert(offsetof(AccessSite, report) == TRAPLINE_SITE_REPORT);
+static_assert(offsetof(RegisterFile, gpr) == 0 && kRcx * 8 == TRAPLINE_FILE_RCX &&
+              kRdx * 8 == TRAPLINE_FILE_RDX && kRsi * 8 == TRAPLINE_FILE_RSI &&
+              kRdi * 8 == TRAPLINE_FILE_RDI);
 static_assert(TRAPLINE_CACHE_TABLE + CacheMemory::kTableSize <= TRAPLINE_CACHE_SITES);
 static_assert(TRAPLINE_CACHE_SITES + CacheMemory::kSitesSize <= TRAPLINE_CACHE_END);
 
@@ -49,6 +53,7 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, bool filte
   options.handler =
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));
   options.mirror_offset = kMirrorOffset;
+  options.report_at = agent::GuestAddressOf(trapline_agent_access_out);
   options.filter = filter;
   options.shadow_stack = true;
   options.code_size = TRAPLINE_CACHE_CODE_SIZE;

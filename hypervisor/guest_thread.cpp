@@ -360,7 +360,7 @@ void GuestThread::HandleExit() {
     }
     if (run.io.port == TRAPLINE_PORT_ACCESS && IsAt(rip, trapline_agent_access_out)) {
       place_ = Place::kProgram;
-      HandleRuntimeAccess();
+      HandleRuntimeAccess(Registers());
       return;
     }
     if (!agent::Contains(rip)) {
@@ -809,10 +809,6 @@ void GuestThread::HandleCacheExit() {
       if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
         process_->tracking()->Drain();
         address = cache.Translate(agent::GuestAddressOf(trapline_agent_event));
-      } else if (target == agent::GuestAddressOf(trapline_agent_access_out)) {
-        vcpu.registers().rip = target;
-        HandleRuntimeAccess();
-        address = cache.Translate(target + agent::kOutLength);
       }
       break;
   }
@@ -836,6 +832,10 @@ void GuestThread::HandleCacheCall() {
   const auto& site = *reinterpret_cast<const AccessSite*>(registers.rdi);
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   RegisterFile file = thread.registers;
+  if (site.report) {
+    HandleRuntimeAccess(file);
+    return;
+  }
   file.xsave = thread.xsave;
   process_->tracking()->CheckCached(*carrier_, site, file);
 }
@@ -1089,10 +1089,9 @@ void GuestThread::CancelStep() {
 }
 
 // The runtime's wrapper says what its caller is about to do: trapline_agent_interface::access.
-void GuestThread::HandleRuntimeAccess() {
+void GuestThread::HandleRuntimeAccess(RegisterFile registers) {
   Tracking* const tracking = process_->tracking();
   if (tracking == nullptr) return;
-  RegisterFile registers = Registers();
   const std::uint64_t* const gpr = registers.gpr;
   // As it will be when the entry has returned: that is where frames can be found from.
   std::uint64_t return_address = 0;

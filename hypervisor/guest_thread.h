@@ -143,7 +143,7 @@ class GuestThread {
   void ReturnToRegion();
   FaultVerdict ResolveCached(std::uint64_t& address, bool write);
   void CancelStep();
-  void HandleRuntimeAccess();
+  void HandleRuntimeAccess(RegisterFile registers);
   bool HandleClientRequest();
   void SetTrapFlag(bool on);
   void DeliverPendingSignals();

@@ -53,6 +53,10 @@ class ExecutionObserver {
   // out by the program's instruction at `ip`. `frame` (InternFrame): the calls it stands in.
   virtual void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                               std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
+  // The same for what the program's call that returns to `ip` makes untracked code access; `frame`:
+  // of that code.
+  virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                                     std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
   // The thread may have seen what was released to [address, address + size) by atomic accesses.
   virtual void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.

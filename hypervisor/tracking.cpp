@@ -299,6 +299,21 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   if (!site.atomic && !access.write) NoteLoad(state, access, kind);
 }
 
+void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
+                                         const agent::QueuedEvent& event) {
+  TakeInWatchedLocked(thread, state, false);
+  const std::uint64_t number = event.kind >> 32;
+  const std::uint32_t frame = number < state.frames.size() ? state.frames[number] : 0;
+  const EventKind kind = static_cast<std::uint32_t>(event.kind) == TRAPLINE_WRITE
+                             ? EventKind::kWrite
+                             : EventKind::kRead;
+  space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
+    ++statistics_.checks;
+    observer_.OnCachedRuntimeAccess(thread, kind, part.start, part.end - part.start, event.ip,
+                                    frame);
+  });
+}
+
 void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
                            const RegisterFile& registers) {
   const MemoryAccessList accesses = Accesses(*site.instruction, registers);
@@ -348,6 +363,10 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
     ThreadState& state = states_[thread];
     if (event.kind == TRAPLINE_QUEUED_ACCESS) {
       HandleAccessLocked(thread, state, event);
+      return;
+    }
+    if (event.kind > TRAPLINE_QUEUED_ACCESS) {
+      HandleRuntimeAccessLocked(thread, state, event);
       return;
     }
     if (state.frames.empty()) state.frames.resize(CacheThread::kShadowFrames);

@@ -213,6 +213,16 @@ void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint6
   FeedAccess(thread, kind, address, size, ip, CachedContextOf(state, ip, frame));
 }
 
+void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                                            std::uint64_t size, std::uint64_t ip,
+                                            std::uint32_t frame) {
+  if (IsUntracked(ip - 1)) return;
+  // The calls from the one that returns to `ip` on are the runtime's own.
+  std::uint32_t caller = frame;
+  while (caller != 0 && frames_[caller].return_address != ip) caller = frames_[caller].caller;
+  OnCachedAccess(thread, kind, address, size, ip - 1, caller != 0 ? frames_[caller].caller : 0);
+}
+
 void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
   Event event{};

@@ -106,6 +106,8 @@ class ExecutionEvents : public ExecutionObserver {
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
   void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                       std::uint64_t ip, std::uint32_t frame) override;
+  void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
+                             std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
   void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;

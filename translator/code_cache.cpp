@@ -19,7 +19,8 @@ constexpr unsigned kProbes = 8;
 static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
 constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
-constexpr unsigned kFlagSearch = 16;  // instructions looked at for what becomes of the flags
+constexpr unsigned kReportLength = 2;  // bytes of TranslatorOptions::report_at
+constexpr unsigned kFlagSearch = 16;   // instructions looked at for what becomes of the flags
 
 // At a multiple of `alignment`, a power of two of at least a page.
 void* MapLow(std::uint64_t size, int protection, std::uint64_t alignment = 4096) {
@@ -151,6 +152,7 @@ struct CodeCache::Item {
   bool instrument = false;  // goes through the mirror
   bool check = false;
   bool atomic = false;
+  bool report = false;  // TranslatorOptions::report_at
   Instruction in;
   std::uint8_t bytes[kMaximumInstructionLength] = {};
 
@@ -191,7 +193,8 @@ class CodeCache::RegionBuilder {
         const std::size_t size = options_.read_code(at, item.bytes, sizeof item.bytes);
         if (size == 0 && at == rip) return false;
         const auto decoded = Decode({item.bytes, size}, at);
-        if (!decoded || MustStep(*decoded)) break;
+        item.report = at == options_.report_at && decoded && decoded->length == kReportLength;
+        if (!decoded || (MustStep(*decoded) && !item.report)) break;
         item.valid = true;
         item.in = *decoded;
         const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
@@ -234,7 +237,11 @@ class CodeCache::RegionBuilder {
       }
       RestoreNamed(item);
       at_item_ = state_.saved;
-      EmitItem(item);
+      if (item.report) {
+        EmitReport(item);
+      } else {
+        EmitItem(item);
+      }
       ForgetChecks(item);
       const Branch branch = item.in.branch;
       if (branch == Branch::kJump || branch == Branch::kIndirectJump || branch == Branch::kReturn ||
@@ -669,6 +676,14 @@ class CodeCache::RegionBuilder {
           return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
         });
     EmitSlowCall(cache_.NewSite(site), vector ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+  }
+
+  void EmitReport(const Item& item) {
+    RestoreAll();
+    AccessSite site;
+    site.rip = item.rip;
+    site.report = true;
+    EmitSlowCall(cache_.NewSite(site), cache_.full_slow_stub_);
   }
 
   // --- the instructions themselves

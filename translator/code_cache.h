@@ -34,6 +34,7 @@ struct AccessSite {
   bool locked = false;    // by an atomic instruction; else only debug info calls it atomic
   bool done = false;      // the access has been carried out (TranslatorOptions::after_atomic)
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
+  bool report = false;    // no access: TranslatorOptions::report_at
   const Instruction* instruction = nullptr;
 };
 
@@ -83,6 +84,8 @@ struct TranslatorOptions {
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
   bool filter = false;  // CacheThread::filter is in use; else every access goes to the handler
+  // In place of this instruction of two bytes the handler is called, with all registers.
+  std::uint64_t report_at = 0;
   // Calls and returns keep CacheThread::frames.
   bool shadow_stack = false;
   bool save_vector_state =
