@@ -100,12 +100,38 @@ trapline_agent_event_commit:
 trapline_agent_event_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_event
+trapline_agent_event_access:        // the same, without a number, and nothing ends; no frame is known
+    mov TRAPLINE_QUEUE_HEAD, %rax
+    mov %rax, %r8
+    sub TRAPLINE_QUEUE_TAIL, %r8
+    cmp $TRAPLINE_QUEUE_ENTRIES, %r8
+    jae trapline_agent_event_full
+    mov %eax, %r9d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9d
+    lea (%r9, %r9, 4), %r9
+    mov TRAPLINE_SHARED_PAGE, %r8
+    mov %r8, TRAPLINE_EVENT_QUEUE(, %r9, 8)
+    movabs $0xffffffff00000000, %r8
+    or %rdi, %r8
+    mov %r8, TRAPLINE_EVENT_QUEUE + 8(, %r9, 8)
+    mov %rsi, TRAPLINE_EVENT_QUEUE + 16(, %r9, 8)
+    mov %rdx, TRAPLINE_EVENT_QUEUE + 24(, %r9, 8)
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r9, 8)
+    inc %rax
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    ret
 
     .balign 16
     .globl trapline_agent_access, trapline_agent_access_out
 trapline_agent_access:
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 3f
+    cmpq $0, TRAPLINE_THREAD_NATIVE
+    je trapline_agent_access_out
+    cmp $TRAPLINE_EVENT_READ, %rdi
+    je trapline_agent_event_access
+    cmp $TRAPLINE_EVENT_WRITE, %rdi
+    je trapline_agent_event_access
 trapline_agent_access_out:
     out %al, $TRAPLINE_PORT_ACCESS
 3:  ret
@@ -123,6 +149,10 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 1), %r8
     jae trapline_agent_cache_full
 
+    decq TRAPLINE_CACHE_LEAVE_AFTER
+    jnz 1f
+    movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
+1:
     // The innermost frame: those below the stack pointer are left over from a longjmp or the like.
     mov TRAPLINE_CACHE_PROGRAM_RSP, %r9
     mov TRAPLINE_CACHE_NEXT_FRAME, %r10

@@ -54,6 +54,8 @@ struct ThreadCounters {
   std::uint64_t interruptions;  // KVM_RUN ended by a host signal
   std::uint64_t signals;        // guest signal handlers entered
   std::uint64_t other_exits;
+  std::uint64_t native_time;  // nanoseconds of processor time out of the code cache, once left
+  std::uint64_t returns;      // to the code cache from there
 };
 
 // First page of the thread page region: the thread-identity channel. The guest scheduler (the
@@ -71,6 +73,7 @@ struct ThreadPage {
   // The event queue: entries [tail, head) modulo its size. The thread moves head, whoever drains
   // the queue moves tail.
   std::uint64_t queue_head, queue_tail;
+  std::uint64_t native;  // Carrier::native
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {
@@ -85,6 +88,7 @@ static_assert(offsetof(ThreadPage, tracking) + TRAPLINE_THREAD_PAGE == TRAPLINE_
 static_assert(offsetof(ThreadPage, events) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_EVENTS);
 static_assert(offsetof(ThreadPage, queue_head) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_HEAD);
 static_assert(offsetof(ThreadPage, queue_tail) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_TAIL);
+static_assert(offsetof(ThreadPage, native) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_NATIVE);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.
 struct QueuedEvent {

@@ -33,6 +33,8 @@
 #define TRAPLINE_CACHE_PROGRAM_RSP (TRAPLINE_CACHE_THREAD + 0x90080)
 #define TRAPLINE_CACHE_SIGNATURE (TRAPLINE_CACHE_THREAD + 0x900c0)
 #define TRAPLINE_CACHE_NEXT_FRAME (TRAPLINE_CACHE_THREAD + 0x90100)
+#define TRAPLINE_CACHE_LEAVE_REQUESTED (TRAPLINE_CACHE_THREAD + 0x90108)
+#define TRAPLINE_CACHE_LEAVE_AFTER (TRAPLINE_CACHE_THREAD + 0x90110)
 #define TRAPLINE_FRAME_BITS 12  // log2 of the number of frames, of 16 bytes each
 #define TRAPLINE_THREAD_PAGES 0xd0
 // Of an access site (translator/code_cache.h).
@@ -73,6 +75,7 @@
 #define TRAPLINE_THREAD_EVENTS (TRAPLINE_THREAD_PAGE + 48)
 #define TRAPLINE_QUEUE_HEAD (TRAPLINE_THREAD_PAGE + 56)
 #define TRAPLINE_QUEUE_TAIL (TRAPLINE_THREAD_PAGE + 64)
+#define TRAPLINE_THREAD_NATIVE (TRAPLINE_THREAD_PAGE + 72)
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.

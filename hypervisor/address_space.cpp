@@ -301,9 +301,13 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
     if (region.end <= block || region.protection == PROT_NONE) continue;
     const std::uint64_t start = std::max(block, it->first);
     const std::uint64_t end = std::min(block_end, region.end);
-    if (view == View::kClosed && offset == 0 && region.Trackable()) {
+    if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
       states_->ForEach(start, end, [&](const PageRun& run) {
-        if (PageStates::Visible(run, carrier.thread_page().logical_thread)) MapRun(carrier, run);
+        if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+            (offset != 0 &&
+             (run.state == PageState::kShared || run.state == PageState::kReadOnly))) {
+          MapRun(carrier, run, offset);
+        }
       });
       continue;
     }
@@ -336,22 +340,23 @@ void AddressSpace::ShareEveryPage() {
   if (states_) states_.emplace(SharingPolicy::kExact);
 }
 
-// Maps pages that are the thread's own, or nobody's, at their own address. Those of a private run
-// start with the accessed bit clear: it tells later whether the owner has used the page.
-void AddressSpace::MapRun(Carrier& carrier, const PageRun& run) {
+// Maps pages of a tracked region at their own address plus `offset`, the accessed and dirty bits
+// clear: they tell later who has used them.
+void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset) {
   PageTable& table = carrier.view(View::kClosed);
   auto it = regions_.upper_bound(run.start);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < run.end; ++it) {
     const Region& region = it->second;
     if (region.end <= run.start || !region.Trackable()) continue;
-    std::uint64_t flags = PageEntry::kUser | PageEntry::kWritable | PageEntry::kNoExecute;
-    if (run.state != PageState::kPrivate) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+    std::uint64_t flags = PageEntry::kUser | PageEntry::kNoExecute;
+    if (run.state != PageState::kReadOnly) flags |= PageEntry::kWritable;
+    if (run.state == PageState::kUntracked) flags |= PageEntry::kAccessed | PageEntry::kDirty;
     const std::uint64_t end = std::min(run.end, region.end);
     for (std::uint64_t page = std::max(run.start, it->first); page < end; page += kPageSize) {
-      if (table.Lookup({page}) != 0) continue;
-      table.Map({page}, machine_.memory().PhysicalOf({page}, it->first, region.end), kPageSize,
-                flags);
+      if (table.Lookup({page + offset}) != 0) continue;
+      table.Map({page + offset}, machine_.memory().PhysicalOf({page}, it->first, region.end),
+                kPageSize, flags);
     }
   }
 }
@@ -364,10 +369,16 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
   return found;
 }
 
-// Takes pages out of a thread's table, and makes KVM notice: it drops a cached translation only
-// when the host's own mapping changes (kvm-hosts.md, "Page tables").
+// Takes pages out of a thread's table.
 void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
   carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
+  if (OwnsPages()) carrier.ClearMirror(run.start, run.end);
+  DropTranslations(run);
+}
+
+// Makes KVM notice that entries are gone: it drops a cached translation only when the host's own
+// mapping changes (kvm-hosts.md, "Page tables").
+void AddressSpace::DropTranslations(const PageRun& run) {
   for (const Range& part : OwnParts(run.start, run.end)) {
     const auto region = FindRegion(part.start);
     const int protection = HostProtection(region->second.protection);
@@ -381,28 +392,107 @@ void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
   }
 }
 
-FaultVerdict AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address,
-                                        RegionMap::iterator region) {
+// Whether the owner of the pages may have used them in code that was not checked.
+bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
+  if (!owner.was_native) return false;
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    const std::uint64_t entry = owner.view(View::kClosed).Lookup({page});
+    if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
+  }
+  return false;
+}
+
+// The carrier's thread touches a page of a tracked region. Pages taken from another thread are
+// gone from its table.
+PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
+                                     RegionMap::iterator region) {
   const auto used = [&](std::uint64_t page, std::uint64_t owner) {
     Carrier* const other = CarrierOf(owner);
     if (other == nullptr) return false;
     const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
-    return entry == 0 || (entry & PageEntry::kAccessed) != 0;
+    const std::uint64_t mirror = other->MirrorEntry(page);
+    // Without an entry it is the system that used the page for the owner, or rights have changed
+    // since: what the owner did while it was checked is known.
+    if ((entry | mirror) == 0) return states_->policy() != SharingPolicy::kAdaptive;
+    return ((entry | mirror) & PageEntry::kAccessed) != 0;
   };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const bool claims =
       states_->Find(address, region->first, region->second.end).state == PageState::kUntouched;
-  const Touch touch = states_->OnTouch(thread, address, region->first, region->second.end, used);
+  const Touch touch =
+      states_->OnTouch(thread, address, write, region->first, region->second.end, used);
+  if (touch.hide) Hide(touch.run);
   if (touch.revoke) {
-    if (Carrier* const owner = CarrierOf(touch.revoke->owner)) Revoke(*owner, *touch.revoke);
+    Carrier* const owner = CarrierOf(touch.revoke->owner);
+    const bool unseen = owner == nullptr || UsedNatively(*owner, *touch.revoke);
+    if (owner != nullptr) Revoke(*owner, *touch.revoke);
+    if (unseen &&
+        (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive))
+      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
   }
-  if (touch.run.state == PageState::kShared) {
-    if (touch.revoke) rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+  if (claims && touch.run.state == PageState::kPrivate) {
+    rules_.on_claimed(thread, touch.run);
+    if (watches_aliases_ && region->second.object != 0 && OwnsPages()) {
+      // It may be mapped elsewhere, too.
+      states_->Share(touch.run.start, touch.run.end);
+      return PageState::kShared;
+    }
+  }
+  return touch.run.state;
+}
+
+FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, bool write,
+                                      RegionMap::iterator region) {
+  if (TouchTracked(carrier, address, write, region) == PageState::kShared)
     return FaultVerdict::kShared;
-  }
-  if (claims && touch.run.state == PageState::kPrivate) rules_.on_claimed(thread, touch.run);
-  MapRun(carrier, touch.run);
+  // As much as a claim may be long, to either side.
+  const std::uint64_t block = AlignDown(address, kLargePageSize);
+  const PageRun run = states_->Find(address, std::max(region->first, block),
+                                    std::min(region->second.end, block + 2 * kLargePageSize));
+  if (run.state == PageState::kReadOnly)
+    rules_.on_opened(carrier.thread_page().logical_thread, run);
+  MapRun(carrier, run);
   return FaultVerdict::kMapped;
+}
+
+// Takes pages out of all threads' tables.
+void AddressSpace::Hide(const PageRun& run) {
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    carrier.ForEachView([&](View view, PageTable& table) {
+      if (view != View::kClosed) return;
+      table.Clear({run.start}, run.end - run.start);
+      carrier.ClearMirror(run.start, run.end);
+    });
+  });
+  DropTranslations(run);
+}
+
+// Native code of the carrier's thread has met a shared page. If it is the only one that has used
+// the page since such a meeting last, or nobody has written to it, it need not meet it again.
+// Otherwise what the page is used for is watched anew.
+bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
+                          RegionMap::iterator region) {
+  if (watches_aliases_ && region->second.object != 0) return false;
+  bool others = false, written = write;
+  machine_.ForEachCarrier([&](Carrier& user) {
+    if (!user.in_use) return;
+    const std::uint64_t entry = user.MirrorEntry(page);
+    others = others || (&user != &carrier && (entry & PageEntry::kAccessed) != 0);
+    written = written || (entry & PageEntry::kDirty) != 0;
+  });
+  const PageRun run{page, page + kPageSize, PageState::kShared, 0};
+  Hide(run);
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  if (!others) {
+    states_->Give(run.start, run.end, thread);
+    rules_.on_opened(thread, run);
+  } else if (!written) {
+    states_->MakeReadOnly(run.start, run.end);
+  } else {
+    return false;
+  }
+  ++reopened_;
+  return true;
 }
 
 void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
@@ -497,8 +587,8 @@ bool AddressSpace::IsTrackedCode(std::uint64_t address) {
   return TrackedCodeAt(address);
 }
 
-std::vector<Range> AddressSpace::SharedParts(Carrier& carrier, std::uint64_t address,
-                                             std::uint64_t size) {
+std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t address,
+                                              std::uint64_t size, bool write) {
   const std::lock_guard lock(mutex_);
   std::vector<Range> parts;
   if (!states_ || size > kUserAddressEnd || address > kUserAddressEnd - size) return parts;
@@ -506,8 +596,11 @@ std::vector<Range> AddressSpace::SharedParts(Carrier& carrier, std::uint64_t add
   for (std::uint64_t at = address; at < end;) {
     const std::uint64_t next = std::min(end, AlignDown(at, kPageSize) + kPageSize);
     const auto region = FindRegion(at);
-    if (region != regions_.end() && region->second.Trackable() &&
-        TouchTracked(carrier, at, region) == FaultVerdict::kShared) {
+    PageState state = PageState::kUntracked;
+    if (region != regions_.end() && region->second.Trackable())
+      state = TouchTracked(carrier, at, write, region);
+    if (state == PageState::kShared ||
+        (state != PageState::kUntracked && states_->policy() == SharingPolicy::kAdaptive)) {
       if (!parts.empty() && parts.back().end == at) {
         parts.back().end = next;
       } else {
@@ -525,20 +618,27 @@ void AddressSpace::Seal(Carrier& carrier) {
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const std::vector<PageRun> sealed = states_->Seal(thread);
   if (sealed.empty()) return;
-  for (const PageRun& run : sealed) Revoke(carrier, run);
-  rules_.on_ownership_lost(thread, sealed);
+  std::vector<PageRun> unseen;
+  for (const PageRun& run : sealed) {
+    if (UsedNatively(carrier, run)) unseen.push_back(run);
+    Revoke(carrier, run);
+  }
+  if (!unseen.empty()) rules_.on_ownership_lost(thread, unseen);
 }
 
 void AddressSpace::ForgetStates() {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
-  std::vector<PageRun> owned;
+  std::vector<PageRun> owned, shared;
   states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
     if (run.state == PageState::kPrivate) owned.push_back(run);
+    if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
+      shared.push_back(run);
   });
   for (const PageRun& run : owned) {
     if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
   }
+  for (const PageRun& run : shared) Hide(run);
   states_->Reset();
 }
 
@@ -581,10 +681,19 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   if (view == View::kOpen && fetch && !it->second.untracked_code && !it->second.borrowed)
     return FaultVerdict::kTrackedCode;
   if (view == View::kClosed && !fetch && it->second.Trackable()) {
-    const PageRun run = states_->Find(address.value, it->first, it->second.end);
-    if (!PageStates::Visible(run, carrier.thread_page().logical_thread) && !TrackedCodeAt(rip))
-      return FaultVerdict::kUntrackedCode;
-    if (carrier.distrusted_faults == 0) return TouchTracked(carrier, address.value, it);
+    const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
+    PageRun run = states_->Find(address.value, it->first, it->second.end);
+    if (run.state == PageState::kShared && adaptive && carrier.native &&
+        Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
+      run = states_->Find(address.value, it->first, it->second.end);
+    }
+    const bool visible = PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+                         (run.state == PageState::kReadOnly && !write);
+    const bool free = adaptive && carrier.native && run.state == PageState::kUntouched;
+    if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
+    if (adaptive && !carrier.native && run.state != PageState::kUntracked)
+      return FaultVerdict::kShared;
+    if (carrier.distrusted_faults == 0) return MapTouched(carrier, address.value, write, it);
   }
   if (count_page_use_) {
     // Mapping anew clears accessed bits: remember them first.
@@ -596,7 +705,7 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
     const std::uint64_t page = AlignDown(address.value, kPageSize);
     if (const auto failure = Probe(page, write)) return *failure;
     if (view == View::kClosed && it->second.Trackable())
-      return TouchTracked(carrier, address.value, it);
+      return MapTouched(carrier, address.value, write, it);
     Populate(carrier, view, page, page + kPageSize);
     return FaultVerdict::kMapped;
   }
@@ -621,9 +730,11 @@ FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address,
     --carrier.distrusted_faults;
     const std::uint64_t page = AlignDown(address.value, kPageSize);
     if (const auto failure = Probe(page, write)) return *failure;
+    if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
     Populate(carrier, View::kClosed, page, page + kPageSize, kMirrorOffset);
     return FaultVerdict::kMapped;
   }
+  if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
   const std::uint64_t block = AlignDown(address.value, kLargePageSize);
   Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
            kMirrorOffset);

@@ -99,6 +99,8 @@ struct TrackingRules {
   std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
   // Untouched pages become private to `owner`; likewise.
   std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
+  // `thread` may read or write natively what others wrote on shared pages; likewise.
+  std::function<void(std::uint64_t thread, const PageRun& run)> on_opened;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
 };
@@ -157,12 +159,15 @@ class AddressSpace {
   // From now on, whatever the policy was; before the program runs.
   void ShareEveryPage();
   bool Tracks() const { return states_.has_value(); }
+  // Only with tracking rules.
+  SharingPolicy policy() const { return states_->policy(); }
   bool IsUntrackedModule(const std::string& path) const {
     return states_ && rules_.is_untracked_module(path);
   }
-  // The parts of [address, address + size) that lie on shared pages, after the carrier's thread has
-  // touched all of it: what must be checked.
-  std::vector<Range> SharedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size);
+  // The parts of [address, address + size) that must be checked, after the carrier's thread has
+  // touched all of it: those on shared pages and, if the policy is kAdaptive, on private ones.
+  std::vector<Range> CheckedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size,
+                                  bool write);
   // The one address by which memory that is mapped at several places is known. Takes no lock that
   // anything else is asked for under.
   std::uint64_t Canonical(std::uint64_t address) const;
@@ -181,6 +186,7 @@ class AddressSpace {
   void Untrack(std::uint64_t start, std::uint64_t end);
   void Track(std::uint64_t start, std::uint64_t end);
   std::uint64_t CountPages(PageState state);
+  std::uint64_t reopened_pages() const { return reopened_; }
 
   // --- questions
   std::optional<Region> Find(std::uint64_t address) const;
@@ -212,9 +218,17 @@ class AddressSpace {
                 std::uint64_t offset = 0);
   void FindAliases();
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
-  void MapRun(Carrier& carrier, const PageRun& run);
-  FaultVerdict TouchTracked(Carrier& carrier, std::uint64_t address, RegionMap::iterator region);
+  bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
+  void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0);
+  PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
+                         RegionMap::iterator region);
+  FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
+                          RegionMap::iterator region);
+  bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
+  void Hide(const PageRun& run);
+  bool UsedNatively(Carrier& owner, const PageRun& run);
   void Revoke(Carrier& carrier, const PageRun& run);
+  void DropTranslations(const PageRun& run);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   void Freshen(std::uint64_t start, std::uint64_t end);
   bool TrackedCodeAt(std::uint64_t address);
@@ -239,6 +253,7 @@ class AddressSpace {
   std::atomic<bool> has_aliases_{false};
   mutable std::mutex aliases_mutex_;
   std::map<std::uint64_t, Alias> aliases_;
+  std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "guest-agent/agent.h"
 #include "hypervisor/guest_copy.h"
@@ -16,6 +17,10 @@ static_assert(offsetof(CacheThread, program_rsp) ==
 static_assert(offsetof(CacheThread, signature) == TRAPLINE_CACHE_SIGNATURE - TRAPLINE_CACHE_THREAD);
 static_assert(offsetof(CacheThread, next_frame) ==
               TRAPLINE_CACHE_NEXT_FRAME - TRAPLINE_CACHE_THREAD);
+static_assert(offsetof(CacheThread, leave_requested) ==
+              TRAPLINE_CACHE_LEAVE_REQUESTED - TRAPLINE_CACHE_THREAD);
+static_assert(offsetof(CacheThread, leave_after) ==
+              TRAPLINE_CACHE_LEAVE_AFTER - TRAPLINE_CACHE_THREAD);
 static_assert(CacheThread::kShadowFrames == 1 << TRAPLINE_FRAME_BITS);
 static_assert(CacheThread::kSignatureShift + 3 == 50);  // END_OF_EPOCH in agent.S
 static_assert(TRAPLINE_CACHE_THREAD % alignof(CacheThread) == 0);
@@ -69,6 +74,7 @@ void GuestCodeCache::Reset(CacheThread& thread) {
   thread.next_frame = TRAPLINE_CACHE_THREAD + sizeof(ShadowFrame);
   thread.frames[0] = {};
   thread.leave_requested = 0;
+  thread.leave_after = std::numeric_limits<std::int64_t>::max();
   for (std::uint64_t i = 0; i < 8; ++i)
     thread.signature[i] = (8 + i) << CacheThread::kSignatureShift;
 }

@@ -26,6 +26,21 @@ constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorPageFault = 1
 constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kSyscallLength = 2;
 
+// How many accesses a thread makes in the code cache before it tries native code: at first, and
+// after it has met a shared page natively. Going out and back in costs as much as a few hundred.
+constexpr std::int64_t kFirstPatience = 32768;
+constexpr std::int64_t kPatience = 512;
+constexpr std::int64_t kLongestPatience = 1 << 20;
+// Who is back sooner should have stayed. Nanoseconds.
+constexpr std::uint64_t kShortStint = 200'000;
+
+std::uint64_t ProcessorTime() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 bool PushesErrorCode(unsigned vector) {
   return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 ||
          vector == 29 || vector == 30;
@@ -37,6 +52,12 @@ bool IsAt(std::uint64_t rip, std::uint64_t out_instruction) {
 
 bool IsAt(std::uint64_t rip, const char* out_instruction) {
   return IsAt(rip, agent::GuestAddressOf(out_instruction));
+}
+
+// In the agent's part of the code cache's slow path, which ends by leaving if that is asked for.
+bool IsInSlowPath(std::uint64_t rip) {
+  return rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
+         rip <= agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength;
 }
 
 // Inside trapline_agent_event: nothing has happened until the new head is stored, and after
@@ -130,21 +151,28 @@ int GuestThread::Run() {
       tracking->OnThreadRuns(*carrier_, static_cast<pid_t>(page.tid));
     }
   }
+  adaptive_ = tracking != nullptr && code_cache() != nullptr &&
+              process_->address_space().policy() != SharingPolicy::kExact;
+  carrier_->native = carrier_->was_native = false;
+  page.native = 0;
+  if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
   view_ = View::kOpen;
   EnterView(tracking != nullptr && tracking->active() ? View::kClosed : View::kWhole);
   SetHostMask(mask_);
   while (!exit_requested_) {
+    const bool goes_native = PrefersNative();
     // A signal waits until the instruction that is let through is through.
     if (step_) {
       carrier_->vcpu().run().immediate_exit = 0;
-    } else if ((signal_pending_ ||
+    } else if ((signal_pending_ || goes_native ||
                 (tracking != nullptr && view_ != View::kWhole && tracking->alone())) &&
                !AtProgramBoundary()) {
-      if (signal_pending_) RequestLeave();
+      if (signal_pending_ || goes_native) RequestLeave();
     } else {
       if (leaving_) FinishLeave();
       if (signal_pending_) DeliverPendingSignals();
+      if (goes_native) GoNative();
       if (tracking != nullptr && view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
         if (code_cache() != nullptr && code_cache()->Contains(InterruptedAt())) Detach();
         EnterView(View::kWhole);
@@ -751,25 +779,50 @@ bool GuestThread::AtProgramBoundary() {
   const kvm_regs registers = RegistersAtExit();
   if (cache->Contains(registers.rip))
     return cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_)).has_value();
-  // The slow path is the cache's own, too.
-  return registers.rip < agent::GuestAddressOf(trapline_agent_cache_access) ||
-         registers.rip > agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength;
+  return !IsInSlowPath(registers.rip);
 }
 
-// Lets the thread run on, step by step or to the end of the slow path, until the program's
+// Lets the thread run on, to the end of the slow path or else step by step, until the program's
 // registers can be told.
 void GuestThread::RequestLeave() {
   carrier_->vcpu().run().immediate_exit = 0;
-  if (leaving_) return;
   leaving_ = true;
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 1;
-  SetTrapFlag(true);
+  SetTrapFlag(!IsInSlowPath(RegistersAtExit().rip));
 }
 
 void GuestThread::FinishLeave() {
   leaving_ = false;
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   SetTrapFlag(false);
+}
+
+// Whether the thread has been in the code cache for so long that native code is worth a try: where
+// it meets no page that other threads use, it stays there (architecture.md, "Leaving").
+bool GuestThread::PrefersNative() {
+  return adaptive_ && !carrier_->native && view_ == View::kClosed && !step_ &&
+         GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;
+}
+
+void GuestThread::StartTracked() {
+  const TrackOptions& options = process_->options().tracking;
+  carrier_->native = process_->address_space().policy() == SharingPolicy::kShared;
+  carrier_->was_native = carrier_->was_native || carrier_->native;
+  carrier_->thread_page().native = carrier_->native ? 1 : 0;
+  shortest_patience_ = patience_ = options.hot_after != 0 ? options.hot_after : kPatience;
+  if (adaptive_) {
+    GuestCodeCache::ThreadOf(*carrier_).leave_after =
+        options.hot_after != 0 ? options.hot_after : kFirstPatience;
+  }
+}
+
+void GuestThread::GoNative() {
+  if (view_ != View::kClosed) return;
+  if (code_cache()->Contains(InterruptedAt())) Detach();
+  carrier_->native = carrier_->was_native = true;
+  carrier_->thread_page().native = 1;
+  GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
+  native_since_ = ProcessorTime();
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -786,6 +839,16 @@ bool GuestThread::EnterCache() {
   thread.gs_base = gs_base();
   process_->tracking()->SetFrames(*carrier_, registers);
   EnterView(View::kClosed);
+  if (adaptive_ && carrier_->native) {
+    carrier_->native = false;
+    carrier_->thread_page().native = 0;
+    const std::uint64_t stint = ProcessorTime() - native_since_;
+    counters().native_time += stint;
+    ++counters().returns;
+    patience_ = stint < kShortStint ? std::min(patience_ * 2, kLongestPatience)
+                                    : std::max(patience_ / 2, shortest_patience_);
+    GuestCodeCache::ThreadOf(*carrier_).leave_after = patience_;
+  }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;
 }

@@ -88,6 +88,9 @@ class GuestThread {
   // Chooses what the thread sees of the memory from its next entry on.
   void EnterView(View view);
 
+  // Accesses count from now on: no code is hot yet.
+  void StartTracked();
+
   // Takes the program's registers and vector state out of the vCPU into context() and the carrier's
   // vector image, so that both can be changed. The next entry restores them.
   void Detach();
@@ -138,6 +141,8 @@ class GuestThread {
   void RequestLeave();
   void FinishLeave();
   bool EnterCache();
+  bool PrefersNative();
+  void GoNative();
   void HandleCacheExit();
   void HandleCacheCall();
   void ReturnToRegion();
@@ -163,8 +168,12 @@ class GuestThread {
 
   kvm_regs context_{};
   View view_ = View::kWhole;
-  std::uint64_t gs_base_ = 0;  // the program's, while it is not in the vCPU
-  bool leaving_ = false;       // stepping to where the code cache can be left
+  std::uint64_t gs_base_ = 0;       // the program's, while it is not in the vCPU
+  bool leaving_ = false;            // stepping to where the code cache can be left
+  bool adaptive_ = false;           // may leave it for native code
+  std::uint64_t native_since_ = 0;  // processor time of the thread, in nanoseconds
+  // Accesses in the code cache before native code is tried again.
+  std::int64_t patience_ = 0, shortest_patience_ = 0;
   std::optional<Step> step_;
   ClientRequests client_requests_;
   RuntimeCalls runtime_calls_;  // of a statically linked program

@@ -57,6 +57,10 @@ class Carrier {
   Vcpu& vcpu() { return *vcpu_; }
   // Made when first asked for; at no other time than another call that looks at views.
   PageTable& view(View view);
+  // The entry of an address' mirror, 0 when absent.
+  std::uint64_t MirrorEntry(std::uint64_t address) {
+    return view(View::kClosed).Lookup({address + kMirrorOffset});
+  }
   // Makes the mirror of [start, end) absent.
   void ClearMirror(std::uint64_t start, std::uint64_t end);
   // Calls `visit` for the views there are.
@@ -72,6 +76,10 @@ class Carrier {
 
   // A thread of the program runs on it (Machine::Acquire to Release).
   bool in_use = false;
+
+  // SharingPolicy::kAdaptive: the thread runs natively until it meets a shared page, or it has done
+  // so since it began; else it runs in the code cache.
+  bool native = false, was_native = false;
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.

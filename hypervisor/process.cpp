@@ -166,10 +166,11 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
-      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},tracer={}",
+      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
-      static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, outer_tracer);
+      static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
+      outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -204,8 +205,8 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.executable_descriptor = number_after("exe=");
   options.outer_tracer = number_after("tracer=");
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
-  options.tracking.policy =
-      number_after("policy=") == 1 ? SharingPolicy::kShared : SharingPolicy::kExact;
+  options.tracking.policy = static_cast<SharingPolicy>(std::clamp(number_after("policy="), 0, 2));
+  options.tracking.hot_after = static_cast<std::uint32_t>(std::max(number_after("hot="), 0));
   options.tracking.every_access = number_after("every=") == 1;
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
@@ -242,6 +243,8 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     tracking_->SetCodeCache(std::make_unique<GuestCodeCache>(
         machine_, address_space_, !options_.tracking.every_access,
         [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); }));
+  } else if (tracking_ && options_.tracking.policy == SharingPolicy::kAdaptive) {
+    address_space_.ShareEveryPage();  // stepping is never hot
   }
   program_file_ = OpenOutOfTheWay([&] { return dup(executable.file.get()); });
   executable.file.Close();
@@ -296,6 +299,8 @@ void Process::Record(GuestThread& thread) {
   sum.interruptions += page.counters.interruptions;
   sum.signals += page.counters.signals;
   sum.other_exits += page.counters.other_exits;
+  sum.native_time += page.counters.native_time;
+  sum.returns += page.counters.returns;
 }
 
 // What the kernel does for a thread that dies with robust mutexes
@@ -498,9 +503,11 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
     constexpr std::uint64_t kThreadDescriptor = 0x1000, kFarthest = 1 << 20;
     const std::uint64_t tls = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : 0;
     if (tls >= stack_end && tls - stack_end < kFarthest) stack_end = tls + kThreadDescriptor;
-    tracking_->OnClone(parent.carrier(), parent.Registers(), static_cast<ThreadId>(number),
-                       arguments.stack_start, arguments.stack_start != 0 ? stack_end : 0, tls);
+    const bool starts =
+        tracking_->OnClone(parent.carrier(), parent.Registers(), static_cast<ThreadId>(number),
+                           arguments.stack_start, arguments.stack_start != 0 ? stack_end : 0, tls);
     parent.EnterView(View::kClosed);
+    if (starts) parent.StartTracked();
   }
   pthread_t host_thread{};
   const int error = pthread_create(&host_thread, &attributes, &Process::ThreadMain, &start);
@@ -854,10 +861,31 @@ void Process::PrintStatistics() {
     total.interruptions += record.counters.interruptions;
     total.signals += record.counters.signals;
     total.other_exits += record.counters.other_exits;
+    total.native_time += record.counters.native_time;
+    total.returns += record.counters.returns;
   }
   if (ended_rest_count_ != 0)
     row(fmt::format("+{}", ended_rest_count_), "", "(others)", ended_rest_.counters);
   row("all", "", "", total);
+  if (tracking_) {
+    const TrackingStatistics tracking = tracking_->statistics();
+    line(fmt::format(
+        "tracking: {} private and {} shared pages; {} accesses checked, {} "
+        "instructions not",
+        address_space_.CountPages(PageState::kPrivate),
+        address_space_.CountPages(PageState::kShared), tracking.checks, tracking.unchecked));
+    if (options_.tracking.policy != SharingPolicy::kExact) {
+      constexpr double kSecond = 1e9;
+      timespec used{};
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+      line(fmt::format(
+          "native code on private pages: {:.3f} s of {:.3f} s processor time, {} times until a "
+          "shared page was met; {} shared pages became private or read-only",
+          static_cast<double>(total.native_time) / kSecond,
+          static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kSecond,
+          total.returns, address_space_.reopened_pages()));
+    }
+  }
 
   std::vector<std::pair<std::uint64_t, std::size_t>> calls;
   for (std::size_t i = 0; i <= kCountedCalls; ++i) {

@@ -38,6 +38,9 @@ struct TrackOptions {
   // in the same epoch.
   bool every_access = false;
   SharingPolicy policy = SharingPolicy::kExact;
+  // SharingPolicy::kAdaptive: after so many checked accesses a thread's code counts as hot, and
+  // after at least this many when it has met a shared page; 0: as is best.
+  std::uint32_t hot_after = 0;
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;
 };

@@ -54,6 +54,12 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     DrainLocked();
     AcquireFormerLocked(static_cast<ThreadId>(owner), run.start, run.end);
   };
+  rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
+    if (!active()) return;
+    const std::lock_guard lock(mutex_);
+    DrainLocked();
+    AcquireOpenedLocked(static_cast<ThreadId>(thread), run.start, run.end);
+  };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);
@@ -295,6 +301,8 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
       !site.locked && (site.atomic || (PageOf(access.address).in_module &&
                                        observer_.IsAtomicVariable(access.address)));
   const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
+  if (IsAtomic(kind) && access.read)
+    AcquireFormerLocked(thread, access.address, access.address + access.size);
   observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
   if (!site.atomic && !access.write) NoteLoad(state, access, kind);
 }
@@ -324,6 +332,8 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   for (MemoryAccess access : accesses) {
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
+    if (IsAtomic(kind) && access.read)
+      AcquireFormerLocked(thread, access.address, access.address + access.size);
     EmitLocked(carrier, access, registers, kind);
     if (!access.write) NoteLoad(states_[thread], access, kind);
   }
@@ -359,14 +369,15 @@ void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
 }
 
 void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  const auto kind = static_cast<std::uint32_t>(event.kind);
+  if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
+    HandleRuntimeAccessLocked(thread, states_[thread], event);
+    return;
+  }
   if (event.kind >= TRAPLINE_QUEUED_FRAME) {
     ThreadState& state = states_[thread];
     if (event.kind == TRAPLINE_QUEUED_ACCESS) {
       HandleAccessLocked(thread, state, event);
-      return;
-    }
-    if (event.kind > TRAPLINE_QUEUED_ACCESS) {
-      HandleRuntimeAccessLocked(thread, state, event);
       return;
     }
     if (state.frames.empty()) state.frames.resize(CacheThread::kShadowFrames);
@@ -558,6 +569,19 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   }
 }
 
+// What `thread` reads natively, atomically it may be, on these pages nobody will see: it takes in
+// now what was released there.
+void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  AcquireFormerLocked(thread, start, end);
+  for (std::uint64_t page = start; page < end; page += kPageSize) {
+    const auto known = words_.find(page);
+    if (known == words_.end()) continue;
+    const auto& atomic = known->second->atomic;
+    for (std::size_t at = atomic._Find_first(); at < atomic.size(); at = atomic._Find_next(at))
+      observer_.OnAcquire(thread, page + at, kWord);
+  }
+}
+
 bool Tracking::WasPrivateLocked(std::uint64_t address, ThreadId owner) const {
   const auto after = former_.upper_bound(address);
   if (after == former_.begin()) return false;
@@ -650,7 +674,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   std::vector<Part> parts;
   bool atomic = false;
   for (const MemoryAccess& access : accesses) {
-    for (const Range& range : space_.SharedParts(carrier, access.address, access.size)) {
+    for (const Range& range :
+         space_.CheckedParts(carrier, access.address, access.size, access.write)) {
       MemoryAccess part = access;
       part.address = space_.Canonical(range.start);
       part.size = range.end - range.start;
@@ -708,7 +733,8 @@ void Tracking::CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
 void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
                             std::uint64_t size, std::uint64_t ip, const RegisterFile& registers) {
   if (!active() || size == 0) return;
-  const auto parts = space_.SharedParts(carrier, address, size);
+  const auto parts = space_.CheckedParts(carrier, address, size,
+                                         kind != TRAPLINE_READ && kind != TRAPLINE_ATOMIC_READ);
   if (parts.empty()) return;
   EventKind event = EventKind::kRead;
   switch (kind) {
@@ -743,7 +769,7 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
 void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t address,
                                std::uint64_t size, const RegisterFile& registers) {
   if (!active() || size == 0) return;
-  const auto parts = space_.SharedParts(carrier, address, size);
+  const auto parts = space_.CheckedParts(carrier, address, size, write);
   if (parts.empty()) return;
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));

@@ -98,16 +98,22 @@ PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRu
   return run;
 }
 
-Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, std::uint64_t low,
-                          std::uint64_t high, const UsedByOwner& used) {
+Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool write,
+                          std::uint64_t low, std::uint64_t high, const UsedByOwner& used) {
   const std::uint64_t page = AlignDown(address, kPageSize);
   const PageRun run = Find(page, low, high);
   switch (run.state) {
     case PageState::kUntracked:
     case PageState::kShared:
       return {run, std::nullopt};
+    case PageState::kReadOnly: {
+      if (!write) return {run, std::nullopt};
+      const PageRun shared{page, page + kPageSize, PageState::kShared, 0};
+      Set(shared);
+      return {shared, std::nullopt, true};
+    }
     case PageState::kUntouched: {
-      if (policy_ == SharingPolicy::kShared) return {Claim(thread, page, run), std::nullopt};
+      if (policy_ != SharingPolicy::kExact) return {Claim(thread, page, run), std::nullopt};
       // All of the gap inside one large page: a state costs nothing, a look-up would.
       PageRun shared{AlignDown(page, kLargePageSize),
                      AlignDown(page, kLargePageSize) + kLargePageSize, PageState::kShared, 0};

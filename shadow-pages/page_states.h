@@ -3,6 +3,8 @@
 //
 //   untouched --first touch by T--> private(T) --touch by another--> shared
 //   any --Untrack--> untracked;   any --Clear (unmapped, quiet moment)--> untouched
+//   shared --Reopen, only T uses it now--> private(T)
+//   shared --Reopen, nobody writes it now--> read-only --Share--> shared
 //
 // Pure bookkeeping: the caller writes the page tables and revokes what was taken away.
 // Not thread-safe; addresses are multiples of 4 KiB unless they say "address".
@@ -18,13 +20,20 @@
 
 namespace trapline {
 
-enum class PageState : std::uint8_t { kUntouched, kPrivate, kShared, kUntracked };
+enum class PageState : std::uint8_t {
+  kUntouched,
+  kPrivate,
+  kShared,
+  kReadOnly,  // was shared, and is only read now: by anyone natively, until somebody writes
+  kUntracked
+};
 
 // What happens to accesses before a page is shared (architecture.md, "What private ownership
 // forgets").
 enum class SharingPolicy : std::uint8_t {
-  kExact,   // every page is shared from its first touch on: no access is unrecorded
-  kShared,  // a page belongs to the thread that touches it first until another one does
+  kExact,     // every page is shared from its first touch on: no access is unrecorded
+  kShared,    // a page belongs to the thread that touches it first until another one does
+  kAdaptive,  // likewise; but what the owner does there is checked unless its code is hot
 };
 
 // Pages [start, end) in one state.
@@ -43,6 +52,8 @@ struct Touch {
   PageRun run;
   // The pages of the previous owner that must be taken out of its page table before anything else.
   std::optional<PageRun> revoke;
+  // Likewise `run`, out of all threads' tables: it was read-only.
+  bool hide = false;
 };
 
 class PageStates {
@@ -58,10 +69,21 @@ class PageStates {
   // The longest run of equal pages around `address`, within [low, high).
   PageRun Find(std::uint64_t address, std::uint64_t low, std::uint64_t high) const;
 
-  // `thread` touches `address`, which lies in a mapping [low, high). A run of the answer stays
-  // inside the mapping.
-  Touch OnTouch(std::uint64_t thread, std::uint64_t address, std::uint64_t low, std::uint64_t high,
-                const UsedByOwner& used);
+  // `thread` reads or writes `address`, which lies in a mapping [low, high). A run of the answer
+  // stays inside the mapping.
+  Touch OnTouch(std::uint64_t thread, std::uint64_t address, bool write, std::uint64_t low,
+                std::uint64_t high, const UsedByOwner& used);
+
+  // The pages are used under several addresses at once.
+  void Share(std::uint64_t start, std::uint64_t end) { Set({start, end, PageState::kShared, 0}); }
+
+  // ... are used by `thread` only now, or read only.
+  void Give(std::uint64_t start, std::uint64_t end, std::uint64_t thread) {
+    Set({start, end, PageState::kPrivate, thread});
+  }
+  void MakeReadOnly(std::uint64_t start, std::uint64_t end) {
+    Set({start, end, PageState::kReadOnly, 0});
+  }
 
   // All of the thread's private pages become untouched (thread creation, thread end); returns them.
   std::vector<PageRun> Seal(std::uint64_t thread);

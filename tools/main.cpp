@@ -47,7 +47,8 @@ LogMetadata Describe(const RunOptions& options, const LogRecordingOptions& log,
   LogMetadata metadata;
   metadata.program = program;
   metadata.arguments = arguments;
-  metadata.policy = options.tracking.policy == SharingPolicy::kExact ? "exact" : "shared";
+  constexpr const char* kPolicies[] = {"exact", "shared", "adaptive"};  // as SharingPolicy
+  metadata.policy = kPolicies[static_cast<std::size_t>(options.tracking.policy)];
   metadata.clock = "monotonic";
   metadata.filter = log.first_accesses ? "first" : "all";
   const std::time_t now = std::time(nullptr);
@@ -233,14 +234,21 @@ int main(int argc, char** argv) {
          "or these bytes, ADDRESS+LENGTH; repeatable")
       ->allow_extra_args(false);
   run->add_option("--engine", engine,
-                  "How checked code runs: cache (instrumented; the default for exact) or step (an "
-                  "instruction at a time)")
+                  "How checked code runs: cache (instrumented; the default but for shared) or step "
+                  "(an instruction at a time)")
       ->check(CLI::IsMember({"step", "cache"}));
   run->add_option("--policy", policy,
-                  "exact: every access once there are two threads; shared: a page's accesses from "
-                  "its second thread on")
-      ->check(CLI::IsMember({"exact", "shared"}))
+                  "exact: every access once there are two threads; adaptive: but those of hot code "
+                  "on pages that only its thread uses; shared: a page's accesses from its second "
+                  "thread on")
+      ->check(CLI::IsMember({"exact", "adaptive", "shared"}))
       ->capture_default_str();
+  run->add_option(
+         "--hot-after", options.tracking.hot_after,
+         "For --policy=adaptive: how many accesses of a thread are checked before its code "
+         "counts as hot; 0: as is best")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
   run->add_option("--detector", detection.detector,
                   "The race detector: fasttrack or acculock; others replay a log")
       ->capture_default_str();
@@ -300,11 +308,19 @@ int main(int argc, char** argv) {
   }
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
-  options.tracking.engine = engine == "cache" || (engine.empty() && policy == "exact")
+  options.tracking.engine = engine == "cache" || (engine.empty() && policy != "shared")
                                 ? trapline::Engine::kCache
                                 : trapline::Engine::kStep;
   options.tracking.every_access = !log.path.empty() && log_filter == "all";
-  options.tracking.policy = policy == "exact" ? SharingPolicy::kExact : SharingPolicy::kShared;
+  options.tracking.policy = policy == "exact"    ? SharingPolicy::kExact
+                            : policy == "shared" ? SharingPolicy::kShared
+                                                 : SharingPolicy::kAdaptive;
+  if (options.tracking.policy == SharingPolicy::kAdaptive && engine == "step") {
+    fmt::print(stderr,
+               "trapline: --policy=adaptive is about leaving the code cache, which "
+               "--engine=step does not use; leave one of them out\n");
+    return trapline::kMonitorFailure;
+  }
   const std::string contradiction = trapline::Contradiction(detection, log.path, record_only);
   if (!contradiction.empty()) {
     fmt::print(stderr, "trapline: {}\n", contradiction);

@@ -53,6 +53,8 @@ struct CacheThread {
   std::uint64_t next_frame;  // where in `frames` the next call's frame goes
   // Not zero: the slow path leaves the cache after the access, by `out` (CodeCache::leave_address).
   std::uint64_t leave_requested;
+  // The handler's: so many accesses more, then it sets leave_requested.
+  std::int64_t leave_after;
   RegisterFile registers;  // in native runs all of them at entry and exit; in full slow calls too
   std::uint64_t host_rsp;
   alignas(64) unsigned char xsave[kXsaveSize];

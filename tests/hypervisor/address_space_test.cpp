@@ -680,6 +680,188 @@ TEST_F(AddressSpaceTest, PageUseSurvivesNeighboursFaults) {
 
 // --- limits
 
+// SharingPolicy::kAdaptive. The processor's part, the accessed and dirty bits, is played here.
+class AdaptivePages : public AddressSpaceTest {
+ protected:
+  void SetUp() override {
+    AddressSpaceTest::SetUp();
+    if (machine_ == nullptr) return;
+    TrackingRules rules;
+    rules.policy = SharingPolicy::kAdaptive;
+    rules.is_untracked_module = [](const std::string&) { return false; };
+    rules.on_fresh_memory = [](std::uint64_t, std::uint64_t) {};
+    rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>&) {
+      lost_.push_back(owner);
+    };
+    rules.on_claimed = [](std::uint64_t, const PageRun&) {};
+    rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
+      EXPECT_LE(run.start, kPage);
+      EXPECT_GT(run.end, kPage);
+      opened_.push_back(thread);
+    };
+    rules.on_moved = [](std::uint64_t, std::uint64_t, std::uint64_t) {};
+    space_->SetTrackingRules(std::move(rules));
+    MapFixed(kArena, 64, PROT_READ | PROT_WRITE);
+    MapFixed(kCode, 1, PROT_READ | PROT_EXEC);
+    for (std::size_t i = 0; i < carriers_.size(); ++i)
+      carriers_[i]->thread_page().logical_thread = i;
+  }
+
+  // Who has the page at its own address, who at its mirror, and who may write there.
+  std::string Mapping() {
+    std::string text;
+    for (Carrier* carrier : carriers_) {
+      const auto add = [&](std::uint64_t entry) {
+        text += entry == 0 ? '-' : (entry & PageEntry::kWritable) != 0 ? 'w' : 'r';
+      };
+      add(carrier->view(View::kClosed).Lookup({kPage}));
+      add(carrier->MirrorEntry(kPage));
+      text += ' ';
+    }
+    return text;
+  }
+  PageState State() {
+    for (const PageState state : {PageState::kShared, PageState::kReadOnly, PageState::kPrivate}) {
+      if (space_->CountPages(state) != 0) return state;
+    }
+    return PageState::kUntouched;
+  }
+  // Code of the thread in the cache uses the page.
+  void UseMirror(std::size_t thread, bool write) {
+    Carrier& carrier = *carriers_[thread];
+    const std::uint64_t old = carrier.MirrorEntry(kPage);
+    if (old == 0 || (write && (old & PageEntry::kWritable) == 0)) {
+      ASSERT_EQ(space_->ResolveMirror(carrier, {kPage}, write), FaultVerdict::kMapped);
+    }
+    Mark(carrier, kPage + kMirrorOffset, write);
+  }
+  // Native code of the thread does; false if it must go to the cache for that.
+  bool UseNatively(std::size_t thread, bool write) {
+    Carrier& carrier = *carriers_[thread];
+    carrier.native = carrier.was_native = true;
+    const std::uint64_t old = carrier.view(View::kClosed).Lookup({kPage});
+    if (old == 0 || (write && (old & PageEntry::kWritable) == 0)) {
+      const FaultVerdict verdict =
+          space_->Resolve(carrier, View::kClosed, {kPage}, write, false, kCode);
+      if (verdict == FaultVerdict::kShared) return false;
+      EXPECT_EQ(verdict, FaultVerdict::kMapped);
+    }
+    Mark(carrier, kPage, write);
+    return true;
+  }
+
+  static constexpr std::uint64_t kPage = kArena + 32 * kPageSize;
+  static constexpr std::uint64_t kCode = kArena + 100 * kPageSize;
+  std::vector<std::uint64_t> lost_, opened_;  // by whom
+
+ private:
+  static void Mark(Carrier& carrier, std::uint64_t address, bool write) {
+    PageTable& table = carrier.view(View::kClosed);
+    const std::uint64_t entry = table.Lookup({address});
+    ASSERT_NE(entry, 0u);
+    const std::uint64_t flags =
+        (entry & ~PageEntry::kAddress) | PageEntry::kAccessed | (write ? PageEntry::kDirty : 0);
+    table.Map({address}, {entry & PageEntry::kAddress}, kPageSize, flags);
+  }
+};
+
+TEST_F(AdaptivePages, ColdCodeGoesToTheCacheAndHasItsPagesThere) {
+  EXPECT_EQ(space_->Resolve(*carriers_[0], View::kClosed, {kPage}, true, false, kCode),
+            FaultVerdict::kShared);
+  UseMirror(0, true);
+  EXPECT_EQ(State(), PageState::kPrivate);
+  EXPECT_EQ(Mapping(), "-w -- ");
+  EXPECT_TRUE(UseNatively(0, true));
+  EXPECT_EQ(Mapping(), "ww -- ");
+}
+
+TEST_F(AdaptivePages, SecondThreadSharesWhatWasUsed) {
+  UseMirror(0, true);
+  UseMirror(1, false);
+  EXPECT_EQ(Mapping(), "-- -w ");
+  EXPECT_TRUE(lost_.empty()) << "everything was seen";
+  UseMirror(0, true);
+  EXPECT_EQ(Mapping(), "-w -w ");
+  EXPECT_EQ(State(), PageState::kShared);
+}
+
+TEST_F(AdaptivePages, NativeUseIsTold) {
+  EXPECT_TRUE(UseNatively(0, true));
+  UseMirror(1, false);
+  EXPECT_EQ(Mapping(), "-- -w ");
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{0});
+}
+
+TEST_F(AdaptivePages, WhatOnlyTheSystemUsedChangesHands) {
+  EXPECT_EQ(space_->CheckedParts(*carriers_[0], kPage, 8, true).size(), 1u);
+  UseMirror(1, true);
+  EXPECT_EQ(State(), PageState::kPrivate);
+  EXPECT_EQ(Mapping(), "-- -w ");
+}
+
+TEST_F(AdaptivePages, SharedPageIsGivenToItsOnlyUser) {
+  UseMirror(0, true);
+  UseMirror(1, true);
+  EXPECT_TRUE(UseNatively(1, true)) << "the first thread has not been back";
+  EXPECT_EQ(State(), PageState::kPrivate);
+  EXPECT_EQ(opened_, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(Mapping(), "-- w- ");
+  UseMirror(0, false);
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(Mapping(), "-w -- ");
+}
+
+TEST_F(AdaptivePages, PageInUseStaysShared) {
+  UseMirror(0, true);
+  UseMirror(1, true);
+  UseMirror(0, true);
+  EXPECT_FALSE(UseNatively(1, false));
+  EXPECT_EQ(Mapping(), "-- -- ") << "watched anew";
+  UseMirror(0, true);
+  EXPECT_FALSE(UseNatively(1, false));
+  EXPECT_TRUE(UseNatively(1, false)) << "not used in between";
+}
+
+TEST_F(AdaptivePages, PageThatIsOnlyReadIsReadNatively) {
+  UseMirror(0, true);
+  UseMirror(1, false);
+  UseMirror(0, true);
+  EXPECT_FALSE(UseNatively(1, false));
+  UseMirror(0, false);
+  EXPECT_TRUE(UseNatively(1, false));
+  EXPECT_EQ(State(), PageState::kReadOnly);
+  EXPECT_EQ(Mapping(), "-- r- ");
+  EXPECT_TRUE(UseNatively(0, false));
+  UseMirror(0, false);
+  EXPECT_EQ(Mapping(), "rr r- ");
+  EXPECT_EQ(opened_, (std::vector<std::uint64_t>{1, 0}));
+  EXPECT_FALSE(UseNatively(0, true));
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(Mapping(), "-- -- ");
+}
+
+TEST_F(AdaptivePages, WriteInTheCacheEndsReadOnly) {
+  UseMirror(0, false);
+  UseMirror(1, false);
+  UseMirror(0, false);
+  EXPECT_TRUE(UseNatively(1, false));
+  EXPECT_EQ(State(), PageState::kReadOnly);
+  UseMirror(0, true);
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(Mapping(), "-w -- ");
+}
+
+TEST_F(AdaptivePages, QuietMomentHidesEverything) {
+  UseMirror(0, false);
+  UseMirror(1, false);
+  UseMirror(0, false);
+  EXPECT_TRUE(UseNatively(1, false));
+  space_->ForgetStates();
+  EXPECT_EQ(State(), PageState::kUntouched);
+  EXPECT_EQ(Mapping(), "-- -- ");
+}
+
 class Limits : public AddressSpaceTest {
  protected:
   void Set(int resource, std::uint64_t pages) {

@@ -97,6 +97,8 @@ class Suite:
         self.results = harness.Results("races")
         self.scratch = tempfile.TemporaryDirectory(prefix="trapline-races-")
         self.engine = [f"--engine={options.engine}"] if options.engine else []
+        if options.hot_after:
+            self.engine.append(f"--hot-after={options.hot_after}")
         self.agreed = 0  # runs whose verdict was right
         self.missed = {}  # what a MAY-MISS excused: case: how often
 
@@ -131,7 +133,7 @@ class Suite:
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 problems.append(f"unusable JSON report: {type(error).__name__}: {error}")
             else:
-                problems += program.judge(races, self.options.policy, case.variant)
+                problems += program.judge(races, "shared" if self.options.hot_after else self.options.policy, case.variant)
         if problems:
             problems += ["stderr: " + line for line in outcome.stderr.decode(errors="replace")[-OUTPUT:].splitlines()]
         return problems, outcome.seconds, races
@@ -225,6 +227,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
     parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
+    parser.add_argument("--hot-after", type=int, help="trapline's --hot-after, with --policy=adaptive: races that `shared` may miss may be missed")
     parser.add_argument("--engine", choices=["cache", "step"], help="trapline's engine (default: the policy's)")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
     parser.add_argument("--attempts", type=int, default=1,

@@ -24,14 +24,19 @@ class World {
   explicit World(SharingPolicy policy) : states_(policy) {}
 
   // True: the access trapped.
-  bool Touch(std::uint64_t thread, std::uint64_t page) {
-    if (mapped_[thread].contains(page)) {
+  bool Touch(std::uint64_t thread, std::uint64_t page, bool write = true) {
+    if (mapped_[thread].contains(page) &&
+        (!write || states_.Find(page, kBase, kEnd).state != PageState::kReadOnly)) {
       used_[thread].insert(page);
       return false;
     }
     const trapline::Touch touch = states_.OnTouch(
-        thread, page + 8, kBase, kEnd,
+        thread, page + 8, write, kBase, kEnd,
         [&](std::uint64_t at, std::uint64_t owner) { return used_[owner].contains(at); });
+    if (touch.hide) {
+      EXPECT_EQ(touch.run.state, PageState::kShared);
+      for (std::uint64_t user = 0; user < kThreads; ++user) Unmap(user, touch.run);
+    }
     if (touch.revoke) {
       EXPECT_NE(touch.revoke->owner, thread);
       Unmap(touch.revoke->owner, *touch.revoke);
@@ -47,6 +52,11 @@ class World {
     return false;
   }
 
+  void Give(std::uint64_t page, std::uint64_t thread) {
+    states_.Give(page, page + kPageSize, thread);
+  }
+  void MakeReadOnly(std::uint64_t page) { states_.MakeReadOnly(page, page + kPageSize); }
+
   void Seal(std::uint64_t thread) {
     for (const PageRun& run : states_.Seal(thread)) Unmap(thread, run);
   }
@@ -57,7 +67,10 @@ class World {
   }
 
   void Reset() {
-    for (std::uint64_t thread = 0; thread < kThreads; ++thread) Seal(thread);
+    for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+      Seal(thread);
+      Unmap(thread, {kBase, kEnd, {}, 0});  // read-only pages
+    }
     states_.Reset();
   }
 
@@ -79,7 +92,7 @@ class World {
         EXPECT_EQ(states_.Find(page, kBase, kEnd).state, run.state);
         for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
           if (!mapped_[thread].contains(page)) continue;
-          EXPECT_TRUE(PageStates::Visible(run, thread))
+          EXPECT_TRUE(PageStates::Visible(run, thread) || run.state == PageState::kReadOnly)
               << "page " << (page - kBase) / kPageSize << " is mapped for thread " << thread;
         }
       }
@@ -102,6 +115,35 @@ class World {
   PageStates states_;
   std::map<std::uint64_t, std::set<std::uint64_t>> mapped_, used_;
 };
+
+TEST(PageStates, ReadOnlyPagesAreForAllUntilOneIsWritten) {
+  World world(SharingPolicy::kAdaptive);
+  for (std::uint64_t page = 0; page < 3; ++page) world.Touch(0, PageAt(page));
+  for (std::uint64_t page = 0; page < 3; ++page) EXPECT_TRUE(world.Touch(1, PageAt(page)));
+  for (std::uint64_t page = 0; page < 3; ++page) world.MakeReadOnly(PageAt(page));
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    EXPECT_FALSE(world.Touch(thread, PageAt(1), false));
+    world.Verify();
+  }
+  EXPECT_TRUE(world.Touch(2, PageAt(1)));
+  world.Verify();
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kReadOnly);
+  EXPECT_EQ(world.StateOf(PageAt(1)), PageState::kShared);
+  EXPECT_EQ(world.StateOf(PageAt(2)), PageState::kReadOnly);
+  EXPECT_TRUE(world.Touch(0, PageAt(1), false)) << "not read-only again by itself";
+}
+
+TEST(PageStates, GivenPagesAreTheirOwnersUntilAnotherThreadComes) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(5));
+  EXPECT_TRUE(world.Touch(1, PageAt(5)));
+  world.Give(PageAt(5), 1);
+  EXPECT_FALSE(world.Touch(1, PageAt(5)));
+  world.Verify();
+  EXPECT_TRUE(world.Touch(0, PageAt(5)));
+  world.Verify();
+  EXPECT_EQ(world.StateOf(PageAt(5)), PageState::kShared);
+}
 
 TEST(PageStates, FirstTouchMakesPrivateSecondThreadShares) {
   World world(SharingPolicy::kShared);
@@ -186,9 +228,9 @@ TEST(PageStates, UntrackedPagesTrapNobodyUntilTrackedAgain) {
 TEST(PageStates, MoveTakesTheStateAlong) {
   PageStates states(SharingPolicy::kShared);
   const auto never = [](std::uint64_t, std::uint64_t) { return true; };
-  states.OnTouch(7, PageAt(0), kBase, PageAt(1), never);
-  states.OnTouch(7, PageAt(1), PageAt(1), PageAt(2), never);
-  states.OnTouch(8, PageAt(1), PageAt(1), PageAt(2), never);
+  states.OnTouch(7, PageAt(0), true, kBase, PageAt(1), never);
+  states.OnTouch(7, PageAt(1), true, PageAt(1), PageAt(2), never);
+  states.OnTouch(8, PageAt(1), true, PageAt(1), PageAt(2), never);
   states.Move(PageAt(0), PageAt(100), 4 * kPageSize);
   EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kUntouched);
   EXPECT_EQ(states.Find(PageAt(100), kBase, kEnd).owner, 7u);
@@ -220,9 +262,19 @@ TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
       case 3:
         world.Track(PageAt(first), PageAt(last));
         break;
+      case 4:
+        for (std::uint64_t page = first; page < last; ++page) {
+          if (world.StateOf(PageAt(page)) != PageState::kShared) continue;
+          if (random() % 2 == 0) {
+            world.Give(PageAt(page), thread);
+          } else {
+            world.MakeReadOnly(PageAt(page));
+          }
+        }
+        break;
       default:
         for (std::uint64_t page = first; page < last; page += 1 + random() % 3)
-          world.Touch(thread, PageAt(page));
+          world.Touch(thread, PageAt(page), random() % 2 == 0);
     }
     if (step % 8 == 0) world.Verify();
     if (HasFailure()) return;
