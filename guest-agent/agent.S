@@ -100,26 +100,6 @@ trapline_agent_event_commit:
 trapline_agent_event_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_event
-trapline_agent_event_access:        // the same, without a number, and nothing ends; no frame is known
-    mov TRAPLINE_QUEUE_HEAD, %rax
-    mov %rax, %r8
-    sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $TRAPLINE_QUEUE_ENTRIES, %r8
-    jae trapline_agent_event_full
-    mov %eax, %r9d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9d
-    lea (%r9, %r9, 4), %r9
-    mov TRAPLINE_SHARED_PAGE, %r8
-    mov %r8, TRAPLINE_EVENT_QUEUE(, %r9, 8)
-    movabs $0xffffffff00000000, %r8
-    or %rdi, %r8
-    mov %r8, TRAPLINE_EVENT_QUEUE + 8(, %r9, 8)
-    mov %rsi, TRAPLINE_EVENT_QUEUE + 16(, %r9, 8)
-    mov %rdx, TRAPLINE_EVENT_QUEUE + 24(, %r9, 8)
-    mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r9, 8)
-    inc %rax
-    mov %rax, TRAPLINE_QUEUE_HEAD
-    ret
 
     .balign 16
     .globl trapline_agent_access, trapline_agent_access_out
@@ -128,10 +108,27 @@ trapline_agent_access:
     je 3f
     cmpq $0, TRAPLINE_THREAD_NATIVE
     je trapline_agent_access_out
+    // Hot code: what lies on its own pages does not count. A shared page sends the thread to the code cache,
+    // and the access is reported there.
+    mov %rsi, %r8
+    lea (%rsi, %rdx), %r9
     cmp $TRAPLINE_EVENT_READ, %rdi
-    je trapline_agent_event_access
+    je 1f
     cmp $TRAPLINE_EVENT_WRITE, %rdi
-    je trapline_agent_event_access
+    jne trapline_agent_access_out
+2:  lock orb $0, (%r8)
+    or $0xfff, %r8
+    inc %r8
+    cmp %r9, %r8
+    jb 2b
+    jmp 4f
+1:  testb $0, (%r8)
+    or $0xfff, %r8
+    inc %r8
+    cmp %r9, %r8
+    jb 1b
+4:  cmpq $0, TRAPLINE_THREAD_NATIVE
+    jne 3f
 trapline_agent_access_out:
     out %al, $TRAPLINE_PORT_ACCESS
 3:  ret
@@ -272,7 +269,11 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     mov %rcx, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
     mov TRAPLINE_FILE_RDX(%rdx), %rcx
     mov %rcx, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
-    mov TRAPLINE_FILE_RCX(%rdx), %rcx
+    shr $3, %rcx                    // as much work as so many accesses of a word
+    sub %rcx, TRAPLINE_CACHE_LEAVE_AFTER
+    jg 1f
+    movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
+1:  mov TRAPLINE_FILE_RCX(%rdx), %rcx
     mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
     inc %rax
     mov %rax, TRAPLINE_QUEUE_HEAD

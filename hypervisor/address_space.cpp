@@ -473,25 +473,38 @@ void AddressSpace::Hide(const PageRun& run) {
 bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
                           RegionMap::iterator region) {
   if (watches_aliases_ && region->second.object != 0) return false;
-  bool others = false, written = write;
-  machine_.ForEachCarrier([&](Carrier& user) {
-    if (!user.in_use) return;
-    const std::uint64_t entry = user.MirrorEntry(page);
-    others = others || (&user != &carrier && (entry & PageEntry::kAccessed) != 0);
-    written = written || (entry & PageEntry::kDirty) != 0;
-  });
-  const PageRun run{page, page + kPageSize, PageState::kShared, 0};
-  Hide(run);
+  enum class Use { kOwn, kReadOnly, kBusy };
+  const auto use_of = [&](std::uint64_t at) {
+    bool others = false, written = write;
+    machine_.ForEachCarrier([&](Carrier& user) {
+      if (!user.in_use) return;
+      const std::uint64_t entry = user.MirrorEntry(at);
+      others = others || (&user != &carrier && (entry & PageEntry::kAccessed) != 0);
+      written = written || (entry & PageEntry::kDirty) != 0;
+    });
+    return !others ? Use::kOwn : !written ? Use::kReadOnly : Use::kBusy;
+  };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
-  if (!others) {
+  const Use use = use_of(page);
+  // Neighbours that are used likewise go with it, more each time that they follow.
+  PageRun run{page, page + kPageSize, PageState::kShared, thread};
+  if (use != Use::kBusy && page == last_reopened_.end && thread == last_reopened_.owner) {
+    constexpr std::uint64_t kLongest = 64 * kPageSize;
+    const std::uint64_t length = 2 * (last_reopened_.end - last_reopened_.start);
+    const std::uint64_t end = std::min(page + std::min(length, kLongest),
+                                       states_->Find(page, region->first, region->second.end).end);
+    while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
+  }
+  Hide(run);
+  if (use == Use::kBusy) return false;
+  last_reopened_ = run;
+  if (use == Use::kOwn) {
     states_->Give(run.start, run.end, thread);
     rules_.on_opened(thread, run);
-  } else if (!written) {
-    states_->MakeReadOnly(run.start, run.end);
   } else {
-    return false;
+    states_->MakeReadOnly(run.start, run.end);
   }
-  ++reopened_;
+  reopened_ += (run.end - run.start) / kPageSize;
   return true;
 }
 
@@ -599,8 +612,8 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
     PageState state = PageState::kUntracked;
     if (region != regions_.end() && region->second.Trackable())
       state = TouchTracked(carrier, at, write, region);
-    if (state == PageState::kShared ||
-        (state != PageState::kUntracked && states_->policy() == SharingPolicy::kAdaptive)) {
+    const bool cold = states_->policy() == SharingPolicy::kAdaptive && !carrier.native;
+    if (state == PageState::kShared || (cold && state != PageState::kUntracked)) {
       if (!parts.empty() && parts.back().end == at) {
         parts.back().end = next;
       } else {

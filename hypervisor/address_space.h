@@ -165,7 +165,8 @@ class AddressSpace {
     return states_ && rules_.is_untracked_module(path);
   }
   // The parts of [address, address + size) that must be checked, after the carrier's thread has
-  // touched all of it: those on shared pages and, if the policy is kAdaptive, on private ones.
+  // touched all of it: those on shared pages and, if the policy is kAdaptive and the thread's code
+  // not hot, on private ones.
   std::vector<Range> CheckedParts(Carrier& carrier, std::uint64_t address, std::uint64_t size,
                                   bool write);
   // The one address by which memory that is mapped at several places is known. Takes no lock that
@@ -254,6 +255,7 @@ class AddressSpace {
   mutable std::mutex aliases_mutex_;
   std::map<std::uint64_t, Alias> aliases_;
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
+  PageRun last_reopened_;                   // owner: whose access it was
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

@@ -837,7 +837,10 @@ bool GuestThread::EnterCache() {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
-  process_->tracking()->SetFrames(*carrier_, registers);
+  RegisterFile caller = registers;
+  if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
+    caller.gpr[kRsp] += sizeof caller.rip;
+  process_->tracking()->SetFrames(*carrier_, caller);
   EnterView(View::kClosed);
   if (adaptive_ && carrier_->native) {
     carrier_->native = false;

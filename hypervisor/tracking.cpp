@@ -771,6 +771,9 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   if (!active() || size == 0) return;
   const auto parts = space_.CheckedParts(carrier, address, size, write);
   if (parts.empty()) return;
+  // As much work as so many accesses of a word.
+  if (code_cache_)
+    GuestCodeCache::ThreadOf(carrier).leave_after -= static_cast<std::int64_t>(size / kWord);
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
