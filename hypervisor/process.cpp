@@ -20,6 +20,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "hypervisor/error_output.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
@@ -38,15 +39,6 @@ constexpr std::uint64_t kTidFlags =
     CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | CLONE_SETTLS;
 constexpr int kMonitorFailure = 125;
 constexpr std::size_t kHostStackSize = 256 * 1024;
-
-void WriteError(const std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = write(STDERR_FILENO, text.data() + done, text.size() - done);
-    if (written <= 0) return;
-    done += static_cast<std::size_t>(written);
-  }
-}
 
 bool IsProcessLeader() { return syscall(SYS_gettid) == getpid(); }
 

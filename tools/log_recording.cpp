@@ -6,6 +6,7 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 
 namespace trapline {
@@ -15,10 +16,7 @@ namespace {
 // accesses a second, it holds a minute's.
 constexpr std::uint64_t kSegmentBytes = 16 << 20;
 
-void Complain(const Status& status) {
-  const std::string text = fmt::format("trapline: {}\n", status.message());
-  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
-}
+void Complain(const Status& status) { WriteError(fmt::format("trapline: {}\n", status.message())); }
 
 std::string ReplayExecutable() {
   char path[PATH_MAX];

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "hypervisor/error_output.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "tools/doctor.h"
@@ -99,6 +100,7 @@ int Run(const RunOptions& options, const std::string& path,
         const std::vector<std::string>& arguments, bool initial) {
   // Until the program runs, its own descriptor limit must not stop the monitor.
   const DescriptorRoom room;
+  KeepErrorOutput();
   auto executable = OpenExecutable(path, arguments);
   LoadError error;
   if (!executable) {
@@ -216,7 +218,7 @@ int main(int argc, char** argv) {
   LogRecordingOptions log;
   std::string log_filter = "all";
   bool record_only = false;
-  std::string policy = "exact", engine, follow = "all";
+  std::string policy, engine, follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
   // For the help text only.
@@ -233,16 +235,18 @@ int main(int argc, char** argv) {
          "Do not check the code of this MODULE, the code or variable of this SYMBOL (a glob), "
          "or these bytes, ADDRESS+LENGTH; repeatable")
       ->allow_extra_args(false);
-  run->add_option("--engine", engine,
-                  "How checked code runs: cache (instrumented; the default but for shared) or step "
-                  "(an instruction at a time)")
+  run->add_option(
+         "--engine", engine,
+         "How checked code runs: cache (instrumented; the default) or step (an instruction "
+         "at a time, for every policy but adaptive)")
       ->check(CLI::IsMember({"step", "cache"}));
-  run->add_option("--policy", policy,
-                  "exact: every access once there are two threads; adaptive: but those of hot code "
-                  "on pages that only its thread uses; shared: a page's accesses from its second "
-                  "thread on")
-      ->check(CLI::IsMember({"exact", "adaptive", "shared"}))
-      ->capture_default_str();
+  run->add_option(
+         "--policy", policy,
+         "exact (the default with --log and with --engine=step): every access once there are two "
+         "threads; adaptive "
+         "(the default): but those of hot code on pages that only its thread uses; shared: "
+         "a page's accesses from its second thread on")
+      ->check(CLI::IsMember({"exact", "adaptive", "shared"}));
   run->add_option(
          "--hot-after", options.tracking.hot_after,
          "For --policy=adaptive: how many accesses of a thread are checked before its code "
@@ -308,10 +312,9 @@ int main(int argc, char** argv) {
   }
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
-  options.tracking.engine = engine == "cache" || (engine.empty() && policy != "shared")
-                                ? trapline::Engine::kCache
-                                : trapline::Engine::kStep;
+  options.tracking.engine = engine == "step" ? trapline::Engine::kStep : trapline::Engine::kCache;
   options.tracking.every_access = !log.path.empty() && log_filter == "all";
+  if (policy.empty()) policy = log.path.empty() && engine != "step" ? "adaptive" : "exact";
   options.tracking.policy = policy == "exact"    ? SharingPolicy::kExact
                             : policy == "shared" ? SharingPolicy::kShared
                                                  : SharingPolicy::kAdaptive;

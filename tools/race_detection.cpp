@@ -8,19 +8,11 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 
 namespace trapline {
 namespace {
-
-void Print(const std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = write(STDERR_FILENO, text.data() + done, text.size() - done);
-    if (written <= 0) return;
-    done += static_cast<std::size_t>(written);
-  }
-}
 
 Suppressions ReadSuppressions(const std::string& path) {
   Suppressions suppressions;
@@ -238,7 +230,7 @@ void RaceDetection::Report(const Race& race) {
   report.location = Locate(race.address, race.size);
   report.process = process_;
   if (const auto text = reports_.Add(report)) {
-    Print(*text);
+    WriteError(*text);
     WriteJson();
   }
 }
@@ -246,14 +238,14 @@ void RaceDetection::Report(const Race& race) {
 void RaceDetection::WriteJson() {
   if (json_.descriptor() < 0) return;
   if (const Status status = json_.Merge(reports_.ToJson()); !status.ok())
-    Print(fmt::format("trapline: {}\n", status.message()));
+    WriteError(fmt::format("trapline: {}\n", status.message()));
 }
 
 int RaceDetection::OnExit(int status) {
   detector_->Finish();
   const auto races = detector_->races();
   for (; races_seen_ < races.size(); ++races_seen_) Report(races[races_seen_]);
-  Print(reports_.Summary(options_.verbose));
+  WriteError(reports_.Summary(options_.verbose));
   WriteJson();
   return options_.error_exit_code >= 0 && reports_.races() > 0 ? options_.error_exit_code : status;
 }
