@@ -198,7 +198,7 @@ def write_tables(rows, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
-    parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
+    parser.add_argument("--policy", default="adaptive", help="trapline's policy (default: adaptive)")
     parser.add_argument("--filter", default="*", help="only tests that match one of these patterns, as 'gcc/*,drd/fp_race'")
     parser.add_argument("--limit", type=float, default=60, help="seconds for each run (default: 60)")
     parser.add_argument("--jobs", type=int, default=2, help="tests to run at once (default: 2)")

@@ -226,7 +226,7 @@ def cases_of(programs, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
-    parser.add_argument("--policy", default="exact", help="trapline's policy (default: exact)")
+    parser.add_argument("--policy", default="adaptive", help="trapline's policy (default: adaptive)")
     parser.add_argument("--hot-after", type=int, help="trapline's --hot-after, with --policy=adaptive: races that `shared` may miss may be missed")
     parser.add_argument("--engine", choices=["cache", "step"], help="trapline's engine (default: the policy's)")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")

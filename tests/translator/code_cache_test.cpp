@@ -459,6 +459,36 @@ TEST(CodeCache, SmallCache) {
   EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
 }
 
+// An instruction that is to be reported, and would exit otherwise.
+TEST(CodeCache, ReportAt) {
+  // lea 1(%rdi), %rax; cmp %rdi, %rdi; out %al, $0x80; sete %cl; movzx %cl, %ecx; add %rcx, %rax;
+  // ret
+  static const std::uint8_t kCode[] = {0x48, 0x8d, 0x47, 0x01, 0x48, 0x39, 0xff, 0xe6, 0x80, 0x0f,
+                                       0x94, 0xc1, 0x0f, 0xb6, 0xc9, 0x48, 0x01, 0xc8, 0xc3};
+  static std::vector<RegisterFile> reports;
+  reports.clear();
+  TranslatorOptions options;
+  options.report_at = Value(kCode + 7);
+  options.read_code = [](std::uint64_t address, std::uint8_t* to, std::size_t size) {
+    std::memcpy(to, reinterpret_cast<const void*>(address), size);
+    return size;
+  };
+  options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile* registers) {
+    if (!site->report) return;
+    EXPECT_EQ(site->rip, registers->rip);
+    reports.push_back(*registers);
+  };
+  CodeCache cache(options);
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  RegisterFile registers = RegistersFor(kCode, {41}, kStop);
+  EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+  EXPECT_EQ(registers.gpr[kRax], 43u) << "the flags are the program's";
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].rip, options.report_at);
+  EXPECT_EQ(reports[0].gpr[kRax], 42u);
+  EXPECT_EQ(reports[0].gpr[kRdi], 41u);
+}
+
 // Code that is written anew.
 TEST(CodeCache, Invalidation) {
   auto* code = static_cast<std::uint8_t*>(
