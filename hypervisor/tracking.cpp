@@ -248,6 +248,12 @@ void Tracking::DrainLocked() {
   }
 }
 
+// `thread` may have seen what was released to [address, address + size) by now; natively, too.
+void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  observer_.OnAcquire(thread, address, size);
+  AcquireFormerLocked(thread, address, address + size);
+}
+
 // All that was queued comes before what `thread` does now, and so does what it may have seen.
 void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
   DrainLocked();
@@ -258,7 +264,7 @@ void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
 // What was released to the words that the thread watches, it may have seen.
 void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends) {
   for (const ThreadState::Word& word : state.watched)
-    observer_.OnAcquire(thread, word.address, word.size);
+    AcquireLocked(thread, word.address, word.size);
   if (!epoch_ends) return;
   state.watched.clear();
   state.reads.clear();
@@ -293,7 +299,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
                       site.locked};
   if (site.done) {
-    observer_.OnAcquire(thread, access.address, access.size);
+    AcquireLocked(thread, access.address, access.size);
     return;
   }
   ++statistics_.checks;
