@@ -488,16 +488,16 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   const Use use = use_of(page);
   // Neighbours that are used likewise go with it, more each time that they follow.
   PageRun run{page, page + kPageSize, PageState::kShared, thread};
-  if (use != Use::kBusy && page == last_reopened_.end && thread == last_reopened_.owner) {
+  if (use != Use::kBusy && page == carrier.last_reopened.end) {
     constexpr std::uint64_t kLongest = 64 * kPageSize;
-    const std::uint64_t length = 2 * (last_reopened_.end - last_reopened_.start);
+    const std::uint64_t length = 2 * (carrier.last_reopened.end - carrier.last_reopened.start);
     const std::uint64_t end = std::min(page + std::min(length, kLongest),
                                        states_->Find(page, region->first, region->second.end).end);
     while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
   }
   Hide(run);
   if (use == Use::kBusy) return false;
-  last_reopened_ = run;
+  carrier.last_reopened = run;
   if (use == Use::kOwn) {
     states_->Give(run.start, run.end, thread);
     rules_.on_opened(thread, run);

@@ -255,7 +255,6 @@ class AddressSpace {
   mutable std::mutex aliases_mutex_;
   std::map<std::uint64_t, Alias> aliases_;
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
-  PageRun last_reopened_;                   // owner: whose access it was
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

@@ -154,6 +154,7 @@ int GuestThread::Run() {
   adaptive_ = tracking != nullptr && code_cache() != nullptr &&
               process_->address_space().policy() != SharingPolicy::kExact;
   carrier_->native = carrier_->was_native = false;
+  carrier_->last_reopened = {};
   page.native = 0;
   if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
@@ -818,7 +819,14 @@ void GuestThread::StartTracked() {
 
 void GuestThread::GoNative() {
   if (view_ != View::kClosed) return;
-  if (code_cache()->Contains(InterruptedAt())) Detach();
+  if (code_cache()->Contains(InterruptedAt())) {
+    if (place_ == Place::kProgram) {
+      carrier_->vcpu().registers() = ProgramRegisters();
+      carrier_->vcpu().MarkRegistersDirty();
+    } else {
+      Detach();
+    }
+  }
   carrier_->native = carrier_->was_native = true;
   carrier_->thread_page().native = 1;
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;

@@ -11,6 +11,7 @@
 #include "guest-agent/agent.h"
 #include "hypervisor/guest_memory.h"
 #include "hypervisor/kvm.h"
+#include "shadow-pages/page_states.h"
 
 namespace trapline {
 
@@ -80,6 +81,7 @@ class Carrier {
   // SharingPolicy::kAdaptive: the thread runs natively until it meets a shared page, or it has done
   // so since it began; else it runs in the code cache.
   bool native = false, was_native = false;
+  PageRun last_reopened;  // the last pages that AddressSpace::Reopen gave the thread
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.

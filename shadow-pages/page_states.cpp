@@ -90,11 +90,11 @@ PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRu
 
 PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRun& owned) {
   std::uint64_t length = kPageSize;
-  if (page == last_shared_.end && last_shared_.owner == thread)
-    length = std::min(2 * (last_shared_.end - last_shared_.start), kLongestSharedRun);
+  PageRun& last = last_shared_[thread];
+  if (page == last.end) length = std::min(2 * (last.end - last.start), kLongestSharedRun);
   const PageRun run{page, std::min(page + length, owned.end), PageState::kShared, 0};
   Set(run);
-  last_shared_ = {run.start, run.end, PageState::kShared, thread};
+  last = run;
   return run;
 }
 
@@ -141,6 +141,7 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
 }
 
 std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
+  last_shared_.erase(thread);
   std::vector<PageRun> sealed;
   for (auto it = runs_.begin(); it != runs_.end();) {
     if (it->second.state == PageState::kPrivate && it->second.owner == thread) {
@@ -175,7 +176,7 @@ void PageStates::Track(std::uint64_t start, std::uint64_t end) {
 
 void PageStates::Reset() {
   std::erase_if(runs_, [](const auto& run) { return run.second.state != PageState::kUntracked; });
-  last_shared_ = {};
+  last_shared_.clear();
 }
 
 void PageStates::ForEach(std::uint64_t start, std::uint64_t end,

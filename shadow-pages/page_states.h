@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "shadow-pages/address.h"
@@ -134,8 +135,9 @@ class PageStates {
 
   const SharingPolicy policy_;
   std::map<std::uint64_t, Body> runs_;  // start -> rest; untouched pages are gaps
-  // The last pages that became shared together: when the neighbours follow, more are taken at once.
-  PageRun last_shared_;
+  // The last pages that became shared together by a thread's touch: when the neighbours follow,
+  // more are taken at once.
+  std::unordered_map<std::uint64_t, PageRun> last_shared_;
 };
 
 }  // namespace trapline

@@ -84,7 +84,7 @@ class Program:
     def judge(self, races, policy, variant):
         """What is wrong with the reported races, as lines; empty if nothing is."""
         problems = []
-        # What exact misses, others miss too; adaptive with hot code at once sees as little as shared.
+        # What exact may miss, others may miss, too.
         excused = policy in self.may_miss or "exact" in self.may_miss
         for expected in self.required:
             if not any(expected.matches(race) for race in races) and not excused:
