@@ -402,6 +402,14 @@ bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
   return false;
 }
 
+bool AddressSpace::Written(Carrier& owner, const PageRun& run) {
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    const std::uint64_t entry = owner.view(View::kClosed).Lookup({page}) | owner.MirrorEntry(page);
+    if (entry == 0 || (entry & PageEntry::kDirty) != 0) return true;
+  }
+  return false;
+}
+
 // The carrier's thread touches a page of a tracked region. Pages taken from another thread are
 // gone from its table.
 PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
@@ -425,10 +433,17 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   if (touch.revoke) {
     Carrier* const owner = CarrierOf(touch.revoke->owner);
     const bool unseen = owner == nullptr || UsedNatively(*owner, *touch.revoke);
+    const bool only_read = states_->policy() == SharingPolicy::kWriteShared && !write &&
+                           touch.run.state == PageState::kShared && owner != nullptr &&
+                           !Written(*owner, *touch.revoke);
     if (owner != nullptr) Revoke(*owner, *touch.revoke);
     if (unseen &&
         (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive))
       rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+    if (only_read) {
+      states_->MakeReadOnly(touch.run.start, touch.run.end);
+      return PageState::kReadOnly;
+    }
   }
   if (claims && touch.run.state == PageState::kPrivate) {
     rules_.on_claimed(thread, touch.run);

@@ -227,6 +227,7 @@ class AddressSpace {
                           RegionMap::iterator region);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
   void Hide(const PageRun& run);
+  bool Written(Carrier& owner, const PageRun& run);
   bool UsedNatively(Carrier& owner, const PageRun& run);
   void Revoke(Carrier& carrier, const PageRun& run);
   void DropTranslations(const PageRun& run);

@@ -807,7 +807,8 @@ bool GuestThread::PrefersNative() {
 
 void GuestThread::StartTracked() {
   const TrackOptions& options = process_->options().tracking;
-  carrier_->native = process_->address_space().policy() == SharingPolicy::kShared;
+  const SharingPolicy policy = process_->address_space().policy();
+  carrier_->native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
   carrier_->was_native = carrier_->was_native || carrier_->native;
   carrier_->thread_page().native = carrier_->native ? 1 : 0;
   shortest_patience_ = patience_ = options.hot_after != 0 ? options.hot_after : kPatience;

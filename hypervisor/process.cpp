@@ -197,7 +197,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.executable_descriptor = number_after("exe=");
   options.outer_tracer = number_after("tracer=");
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
-  options.tracking.policy = static_cast<SharingPolicy>(std::clamp(number_after("policy="), 0, 2));
+  options.tracking.policy = static_cast<SharingPolicy>(std::clamp(number_after("policy="), 0, 3));
   options.tracking.hot_after = static_cast<std::uint32_t>(std::max(number_after("hot="), 0));
   options.tracking.every_access = number_after("every=") == 1;
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;

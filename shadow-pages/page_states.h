@@ -32,9 +32,10 @@ enum class PageState : std::uint8_t {
 // What happens to accesses before a page is shared (architecture.md, "What private ownership
 // forgets").
 enum class SharingPolicy : std::uint8_t {
-  kExact,     // every page is shared from its first touch on: no access is unrecorded
-  kShared,    // a page belongs to the thread that touches it first until another one does
-  kAdaptive,  // likewise; but what the owner does there is checked unless its code is hot
+  kExact,        // every page is shared from its first touch on: no access is unrecorded
+  kShared,       // a page belongs to the thread that touches it first until another one does
+  kAdaptive,     // likewise; but what the owner does there is checked unless its code is hot
+  kWriteShared,  // as kShared; but what is only read is not checked until somebody writes
 };
 
 // Pages [start, end) in one state.

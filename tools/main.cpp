@@ -38,6 +38,8 @@ struct Observation {
 };
 
 // `json`: absent options are as if the user had not given any.
+constexpr std::array kPolicies = {"exact", "shared", "adaptive", "write-shared"};  // SharingPolicy
+
 template <class Options>
 Options OptionsOf(const nlohmann::json& json) {
   return json.is_object() ? json.get<Options>() : Options();
@@ -48,7 +50,6 @@ LogMetadata Describe(const RunOptions& options, const LogRecordingOptions& log,
   LogMetadata metadata;
   metadata.program = program;
   metadata.arguments = arguments;
-  constexpr const char* kPolicies[] = {"exact", "shared", "adaptive"};  // as SharingPolicy
   metadata.policy = kPolicies[static_cast<std::size_t>(options.tracking.policy)];
   metadata.clock = "monotonic";
   metadata.filter = log.first_accesses ? "first" : "all";
@@ -245,8 +246,10 @@ int main(int argc, char** argv) {
          "exact (the default with --log and with --engine=step): every access once there are two "
          "threads; adaptive "
          "(the default): but those of hot code on pages that only its thread uses; shared: "
-         "a page's accesses from its second thread on")
-      ->check(CLI::IsMember({"exact", "adaptive", "shared"}));
+         "a page's accesses from its second thread on; write-shared: from its first write "
+         "after that on")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(trapline::kPolicies.begin(), trapline::kPolicies.end())));
   run->add_option(
          "--hot-after", options.tracking.hot_after,
          "For --policy=adaptive: how many accesses of a thread are checked before its code "
@@ -315,9 +318,9 @@ int main(int argc, char** argv) {
   options.tracking.engine = engine == "step" ? trapline::Engine::kStep : trapline::Engine::kCache;
   options.tracking.every_access = !log.path.empty() && log_filter == "all";
   if (policy.empty()) policy = log.path.empty() && engine != "step" ? "adaptive" : "exact";
-  options.tracking.policy = policy == "exact"    ? SharingPolicy::kExact
-                            : policy == "shared" ? SharingPolicy::kShared
-                                                 : SharingPolicy::kAdaptive;
+  options.tracking.policy = static_cast<SharingPolicy>(
+      std::find(trapline::kPolicies.begin(), trapline::kPolicies.end(), policy) -
+      trapline::kPolicies.begin());
   if (options.tracking.policy == SharingPolicy::kAdaptive && engine == "step") {
     fmt::print(stderr,
                "trapline: --policy=adaptive is about leaving the code cache, which "

@@ -687,7 +687,7 @@ class AdaptivePages : public AddressSpaceTest {
     AddressSpaceTest::SetUp();
     if (machine_ == nullptr) return;
     TrackingRules rules;
-    rules.policy = SharingPolicy::kAdaptive;
+    rules.policy = Policy();
     rules.is_untracked_module = [](const std::string&) { return false; };
     rules.on_fresh_memory = [](std::uint64_t, std::uint64_t) {};
     rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>&) {
@@ -706,6 +706,8 @@ class AdaptivePages : public AddressSpaceTest {
     for (std::size_t i = 0; i < carriers_.size(); ++i)
       carriers_[i]->thread_page().logical_thread = i;
   }
+
+  virtual SharingPolicy Policy() const { return SharingPolicy::kAdaptive; }
 
   // Who has the page at its own address, who at its mirror, and who may write there.
   std::string Mapping() {
@@ -850,6 +852,30 @@ TEST_F(AdaptivePages, WriteInTheCacheEndsReadOnly) {
   UseMirror(0, true);
   EXPECT_EQ(State(), PageState::kShared);
   EXPECT_EQ(Mapping(), "-w -- ");
+}
+
+class WriteSharedPages : public AdaptivePages {
+ protected:
+  SharingPolicy Policy() const override { return SharingPolicy::kWriteShared; }
+};
+
+TEST_F(WriteSharedPages, WhatIsOnlyReadIsReadNativelyUntilItIsWritten) {
+  EXPECT_TRUE(UseNatively(0, false));
+  EXPECT_TRUE(UseNatively(1, false));
+  EXPECT_EQ(State(), PageState::kReadOnly);
+  EXPECT_EQ(Mapping(), "-- r- ");
+  EXPECT_TRUE(UseNatively(0, false));
+  EXPECT_EQ(Mapping(), "r- r- ");
+  EXPECT_FALSE(UseNatively(0, true));
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(Mapping(), "-- -- ");
+  EXPECT_FALSE(UseNatively(1, false)) << "for good";
+}
+
+TEST_F(WriteSharedPages, WhatItsOwnerWroteIsShared) {
+  EXPECT_TRUE(UseNatively(0, true));
+  EXPECT_FALSE(UseNatively(1, false));
+  EXPECT_EQ(State(), PageState::kShared);
 }
 
 TEST_F(AdaptivePages, QuietMomentHidesEverything) {
