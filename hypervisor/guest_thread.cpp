@@ -724,6 +724,11 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
         return;
       case FaultVerdict::kShared:
         if (EnterCache()) return;
+        // Code that the cache refuses (a JIT's) counts as hot.
+        if (adaptive_ && !carrier_->native && !step_ && !detached_) {
+          GoNative();
+          return;
+        }
         StartStep(false, address, write);
         return;
       default:
