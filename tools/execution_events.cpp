@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <nlohmann/json.hpp>
 
@@ -67,16 +68,18 @@ class Mixer {
 
 }  // namespace
 
-std::size_t ExecutionEvents::StackHash::operator()(const std::vector<std::uint64_t>& stack) const {
-  Mixer mixer(stack.size());
-  for (const std::uint64_t pc : stack) mixer.Add(pc);
+std::size_t ExecutionEvents::LockSetHash::operator()(const std::vector<HeldLock>& locks) const {
+  Mixer mixer(locks.size());
+  for (const HeldLock& lock : locks) {
+    mixer.Add(lock.address + lock.shared);
+    mixer.Add(lock.ip);
+  }
   return mixer.hash();
 }
 
 std::size_t ExecutionEvents::ContextHash::operator()(const AccessContext& context) const {
   Mixer mixer(context.generation);
-  mixer.Add(context.stack);
-  for (const HeldLock& lock : context.locks) mixer.Add(lock.address + lock.ip);
+  mixer.Add(std::uint64_t{context.lock_set} << 32 | context.stack);
   return mixer.hash();
 }
 
@@ -122,9 +125,18 @@ std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers
   return stack;
 }
 
-std::uint32_t ExecutionEvents::ContextOf(std::vector<std::uint64_t> stack,
-                                         const std::vector<HeldLock>& locks) {
-  return contexts_.Add({stacks_.Add(std::move(stack)), locks, modules_.generation()});
+std::uint32_t ExecutionEvents::ContextOf(const ThreadState& thread,
+                                         std::span<const std::uint64_t> stack) {
+  std::uint32_t number = 0;
+  for (std::size_t i = stack.size(); i-- > 0;) number = frames_.Add({number, stack[i]});
+  return contexts_.Add({number, thread.lock_set, modules_.generation()});
+}
+
+std::vector<std::uint64_t> ExecutionEvents::stack(std::uint32_t number) const {
+  std::vector<std::uint64_t> stack;
+  for (; number != 0 && stack.size() < kDeepestStack; number = frames_[number].caller)
+    stack.push_back(frames_[number].return_address);
+  return stack;
 }
 
 bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const {
@@ -154,7 +166,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
       IsIgnored(state, kind, address, size, in_runtime && ip != 0 ? ip - 1 : registers.rip)) {
     return;
   }
-  std::vector<std::uint64_t> stack = Unwind(registers);
+  const std::vector<std::uint64_t> stack = Unwind(registers);
   std::uint64_t place = registers.rip;
   if (in_runtime) {
     // The program's innermost frame is to blame. Is there none right below the runtime's wrapper,
@@ -170,7 +182,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
       place = *caller - 1;
     }
   }
-  FeedAccess(thread, kind, address, size, place, ContextOf(std::move(stack), state.locks));
+  FeedAccess(thread, kind, address, size, place, ContextOf(state, stack));
 }
 
 std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
@@ -193,17 +205,16 @@ std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::u
   const std::uint32_t generation = modules_.generation();
   Mixer mixer(frame);
   mixer.Add(ip);
-  mixer.Add(thread.locks_hash + generation);
+  mixer.Add(std::uint64_t{thread.lock_set} << 32 | generation);
   CachedContext& cached = cached_contexts_[mixer.hash() % kCachedContexts];
-  if (cached.ip == ip && cached.frame == frame && cached.locks_hash == thread.locks_hash &&
+  if (cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
       cached.generation == generation) {
     return cached.number;
   }
-  std::vector<std::uint64_t> stack = {ip};
-  for (std::uint32_t at = frame; at != 0 && stack.size() < kDeepestStack; at = frames_[at].caller)
-    stack.push_back(frames_[at].return_address);
-  cached = {frame, generation, ContextOf(std::move(stack), thread.locks), ip, thread.locks_hash};
-  return cached.number;
+  const std::uint32_t number =
+      contexts_.Add({frames_.Add({frame, ip}), thread.lock_set, generation});
+  cached = {frame, thread.lock_set, generation, number, ip};
+  return number;
 }
 
 void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -288,7 +299,7 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     const std::uint64_t freed = std::min(size, kLooksAt);
     if (!IsBenign(event.address, freed)) {
       FeedAccess(thread, EventKind::kWrite, event.address, freed, event.ip - 1,
-                 ContextOf({event.ip - 1}, state.locks));
+                 ContextOf(state, std::array{event.ip - 1}));
     }
     // The block keeps this write until it is given out again: a later use of it by another thread
     // races with its end.
@@ -321,27 +332,20 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     access.address = queued.address;
     access.size = 1;
     access.ip = queued.ip - 1;
-    access.stack = ContextOf({queued.ip - 1}, state.locks);
+    access.stack = ContextOf(state, std::array{queued.ip - 1});
     Feed(access);
-  };
-  const auto rehash = [&state] {
-    Mixer mixer(state.locks.size());
-    for (const HeldLock& lock : state.locks) {
-      mixer.Add(lock.address + lock.shared);
-      mixer.Add(lock.ip);
-    }
-    state.locks_hash = state.locks.empty() ? 0 : mixer.hash();
   };
   const auto take = [&](bool shared) {
     state.locks.push_back({queued.address, queued.size, shared, queued.ip});
-    rehash();
+    state.lock_set = lock_sets_.Add(state.locks);
   };
   const auto give_back = [&] {
     const auto held =
         std::find_if(state.locks.rbegin(), state.locks.rend(),
                      [&](const HeldLock& lock) { return lock.address == queued.address; });
-    if (held != state.locks.rend()) state.locks.erase(std::next(held).base());
-    rehash();
+    if (held == state.locks.rend()) return;
+    state.locks.erase(std::next(held).base());
+    state.lock_set = lock_sets_.Add(state.locks);
   };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {
@@ -456,7 +460,7 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
   ClearHistory(parent, stack_start, stack_end);
   Event event{};
   event.kind = EventKind::kFork;
-  event.stack = ContextOf(state.creation_stack, ThreadOf(parent).locks);
+  event.stack = ContextOf(ThreadOf(parent), state.creation_stack);
   event.thread = parent;
   event.other = child;
   Feed(event);
@@ -505,7 +509,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   ThreadState survivor = ThreadOf(thread);
   survivor.tid = tid;
   survivor.locks.clear();
-  survivor.locks_hash = 0;
+  survivor.lock_set = 0;
   threads_.clear();
   threads_[thread] = std::move(survivor);
   ended_ = false;

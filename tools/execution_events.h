@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,14 +57,14 @@ struct ThreadState {
   std::vector<std::uint64_t> creation_stack;
   std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;
   std::vector<HeldLock> locks;
-  std::uint64_t locks_hash = 0;  // of `locks`
+  std::uint32_t lock_set = 0;  // number of `locks`
   unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
 };
 
 // The circumstances of an access.
 struct AccessContext {
-  std::uint32_t stack = 0;  // number of a call stack; 0: none
-  std::vector<HeldLock> locks;
+  std::uint32_t stack = 0;       // number of a call stack; 0: none
+  std::uint32_t lock_set = 0;    // number of the locks that were held; 0: none
   std::uint32_t generation = 0;  // Modules::generation()
   friend bool operator==(const AccessContext&, const AccessContext&) = default;
 };
@@ -93,7 +94,8 @@ class ExecutionEvents : public ExecutionObserver {
   const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
   const AccessContext& context(std::uint32_t number) const { return contexts_[number]; }
   // Innermost first: the instruction, then return addresses.
-  const std::vector<std::uint64_t>& stack(std::uint32_t number) const { return stacks_[number]; }
+  std::vector<std::uint64_t> stack(std::uint32_t number) const;
+  const std::vector<HeldLock>& lock_set(std::uint32_t number) const { return lock_sets_[number]; }
   const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
@@ -133,14 +135,15 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
-  struct StackHash {
-    std::size_t operator()(const std::vector<std::uint64_t>& stack) const;
+  struct LockSetHash {
+    std::size_t operator()(const std::vector<HeldLock>& locks) const;
   };
   struct ContextHash {
     std::size_t operator()(const AccessContext& context) const;
   };
 
-  // A call, by its caller's number and where it returns to.
+  // A call, by its caller's number and where it returns to; or the instruction that it is at. So a
+  // stack is the number of its innermost frame.
   struct Frame {
     std::uint32_t caller = 0;
     std::uint64_t return_address = 0;
@@ -151,8 +154,8 @@ class ExecutionEvents : public ExecutionObserver {
   };
   // A context by what it was made of, so that it need not be made again to be found.
   struct CachedContext {
-    std::uint32_t frame = 0, generation = 0, number = 0;
-    std::uint64_t ip = 0, locks_hash = 0;
+    std::uint32_t frame = 0, lock_set = 0, generation = 0, number = 0;
+    std::uint64_t ip = 0;
   };
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
@@ -160,7 +163,7 @@ class ExecutionEvents : public ExecutionObserver {
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
-  std::uint32_t ContextOf(std::vector<std::uint64_t> stack, const std::vector<HeldLock>& locks);
+  std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
@@ -181,7 +184,7 @@ class ExecutionEvents : public ExecutionObserver {
   std::vector<std::unique_ptr<EventSink>> sinks_;
 
   std::map<ThreadId, ThreadState> threads_;
-  InternTable<std::vector<std::uint64_t>, StackHash> stacks_;
+  InternTable<std::vector<HeldLock>, LockSetHash> lock_sets_;
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
   std::vector<CachedContext> cached_contexts_;

@@ -3,31 +3,45 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace trapline {
 
-// Number 0 is the value made without arguments. References stay valid as long as the table.
+// Number 0 is the value made without arguments. References are valid until the next Add.
 template <class Value, class Hash>
 class InternTable {
  public:
-  InternTable() { Add(Value()); }
+  InternTable() : slots_(64) { Add(Value()); }
 
-  std::uint32_t Add(Value value) {
-    const auto [at, is_new] =
-        numbers_.try_emplace(std::move(value), static_cast<std::uint32_t>(values_.size()));
-    if (is_new) values_.push_back(&at->first);
-    return at->second;
+  std::uint32_t Add(const Value& value) {
+    std::size_t at = Hash{}(value) & (slots_.size() - 1);
+    for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1)) {
+      if (values_[slots_[at] - 1] == value) return slots_[at] - 1;
+    }
+    values_.push_back(value);
+    slots_[at] = static_cast<std::uint32_t>(values_.size());
+    if (values_.size() * 2 > slots_.size()) Grow();
+    return static_cast<std::uint32_t>(values_.size() - 1);
   }
 
-  const Value& operator[](std::uint32_t number) const { return *values_[number]; }
+  const Value& operator[](std::uint32_t number) const { return values_[number]; }
   std::size_t size() const { return values_.size(); }
 
  private:
-  std::unordered_map<Value, std::uint32_t, Hash> numbers_;
-  std::vector<const Value*> values_;
+  void Grow() {
+    std::vector<std::uint32_t> larger(slots_.size() * 2);
+    for (const std::uint32_t slot : slots_) {
+      if (slot == 0) continue;
+      std::size_t at = Hash{}(values_[slot - 1]) & (larger.size() - 1);
+      while (larger[at] != 0) at = (at + 1) & (larger.size() - 1);
+      larger[at] = slot;
+    }
+    slots_ = std::move(larger);
+  }
+
+  std::vector<std::uint32_t> slots_;  // number + 1 by hash; 0: free; a power of two of them
+  std::vector<Value> values_;
 };
 
 }  // namespace trapline

@@ -167,7 +167,7 @@ std::uint32_t LogRecording::StackOf(const Event& event) {
   DescribeModules();
   ThreadLog* const log = Room(event.thread, kMaxStackRecordBytes);
   if (log == nullptr) return 0;
-  const std::vector<std::uint64_t>& frames = events_.stack(number);
+  const std::vector<std::uint64_t> frames = events_.stack(number);
   return stacks_[number] =
              log->AppendStack(frames.data(), static_cast<std::uint32_t>(frames.size()));
 }

@@ -206,7 +206,7 @@ class Suite:
             return
         if reason and options.trapline:
             note += " right, though its LIMIT says that it may not be"
-        if options.trapline and options.policy in case.program.may_miss:
+        if options.trapline and case.program.may_be_missed(options.policy):
             note += f" found in {found_all} of {options.repeat} runs; may be missed"
         self.results.passes(case.name, note)
 
