@@ -1,4 +1,5 @@
 // Destructors of thread-local objects of two threads write one variable.
+// MAY-MISS shared: each destructor runs once
 // RACE write-write global:value+0 end end
 #include <thread>
 
