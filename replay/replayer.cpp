@@ -241,7 +241,8 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   const Sequence last = std::min(options.last, index.complete_up_to());
   LogReader reader(index, 0, last);
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
-  std::array<std::uint64_t, kEventKinds> kinds{};
+  // In turns, since a counter that was just written has to be waited for.
+  std::array<std::array<std::uint64_t, kEventKinds>, 4> kinds{};
   std::vector<std::size_t> crossing;
   std::uint64_t progress_at = 0;
   for (;;) {
@@ -254,7 +255,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
     crossing.clear();
     for (std::size_t i = 0; i < count; ++i) {
       const Event& event = batch[i];
-      ++kinds[static_cast<std::size_t>(event.kind)];
+      ++kinds[i % kinds.size()][static_cast<std::size_t>(event.kind)];
       if (!IsPlainAccess(event.kind) ||
           event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
         continue;
@@ -281,8 +282,10 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   }
   if (!reader.status().ok()) return reader.status();
   result->events = reader.position();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] != 0) result->kinds[static_cast<EventKind>(i)] = kinds[i];
+  for (std::size_t kind = 0; kind < kEventKinds; ++kind) {
+    std::uint64_t count = 0;
+    for (const auto& some : kinds) count += some[kind];
+    if (count != 0) result->kinds[static_cast<EventKind>(kind)] = count;
   }
   for (const auto& lane : lanes) {
     lane->Finish();
