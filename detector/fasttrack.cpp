@@ -20,7 +20,7 @@ void FastTrackAnalysis::Check(const Event& atomic, std::uint64_t index, const Ve
   shadow_.ForEachExisting(
       atomic.address, atomic.size, [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
         cell.Check(clock, IsWrite(atomic.kind), [&](const AccessRecord& prior, EventKind kind) {
-          log->Report(Unpack(prior, kind, address), MakeAccess(atomic, index), address, size);
+          Report(prior, kind, atomic, index, address, size, log);
         });
       });
 }
@@ -48,6 +48,12 @@ Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
           .stack = place.stack,
           .thread = record.epoch.thread(),
           .kind = kind};
+}
+
+void FastTrackAnalysis::Report(const AccessRecord& prior, EventKind kind, const Event& event,
+                               std::uint64_t index, std::uint64_t address, std::uint64_t size,
+                               RaceLog* log) const {
+  log->Report(Unpack(prior, kind, address), MakeAccess(event, index), address, size);
 }
 
 void FastTrackAnalysis::CollectPlaces() {

@@ -76,6 +76,9 @@ class FastTrackAnalysis {
                                             static_cast<std::uint32_t>(event.size), event.stack}));
   }
   Access Unpack(const AccessRecord& record, EventKind kind, std::uint64_t address) const;
+  [[gnu::noinline]] void Report(const AccessRecord& prior, EventKind kind, const Event& event,
+                                std::uint64_t index, std::uint64_t address, std::uint64_t size,
+                                RaceLog* log) const;
   void CollectPlaces();
 
   // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
@@ -94,7 +97,7 @@ class FastTrackAnalysis {
                                      const Event& event, std::uint64_t index, Epoch epoch,
                                      const VectorClock& clock, RaceLog* log) {
     const auto on_race = [&](const AccessRecord& prior, EventKind kind) {
-      log->Report(Unpack(prior, kind, address), MakeAccess(event, index), address, size);
+      Report(prior, kind, event, index, address, size, log);
     };
     const auto now = [&] { return Pack(event, index, epoch, address); };
     ++rules_[event.kind == EventKind::kWrite ? cell.Write(clock, now, on_race)

@@ -52,27 +52,30 @@ class alignas(32) FastTrackCell {
   // its AccessRecord, asked for only if it is to be remembered. Calls on_race(const AccessRecord&
   // prior, EventKind kind_of_prior) for each race.
   template <class Now, class OnRace>
-  FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock, Now&& now,
-                     OnRace&& on_race) {
+  [[gnu::always_inline]] FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock,
+                                            Now&& now, OnRace&& on_race) {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
+    if (shared() && readers()->Has(epoch)) return kReadShared;
+    const AccessRecord access = now();
     if (shared()) {
       // [FT READ SHARED] R_x(t) := C_t(t)
-      SetReaders(readers()->Put(epoch, now));
+      SetReaders(readers()->Put(access));
       return kReadShared;
     }
     if (clock.Covers(read_.epoch)) {
       // [FT READ EXCLUSIVE] R_x := E_t
-      read_ = now();
+      read_ = access;
       return kReadExclusive;
     }
     // [FT READ SHARE] R_x := {the old read, E_t}
-    SetReaders(Readers::New(read_, now()));
+    SetReaders(Readers::New(read_, access));
     return kReadShare;
   }
 
   // Likewise for a write.
   template <class Now, class OnRace>
-  FastTrackRule Write(const VectorClockOver<Allocator>& clock, Now&& now, OnRace&& on_race) {
+  [[gnu::always_inline]] FastTrackRule Write(const VectorClockOver<Allocator>& clock, Now&& now,
+                                             OnRace&& on_race) {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
     FastTrackRule rule = kWriteExclusive;
     if (!shared()) {

@@ -31,14 +31,20 @@ class ReaderList {
   static ReaderList* NewCopy(const ReaderList& other) { return NewCopy(other, other.capacity_); }
   static void Delete(ReaderList* list) { Allocator::Free(list, BytesFor(list->capacity_)); }
 
-  // The read now(), of this epoch, becomes the last one of its thread, unless there is one of that
-  // epoch. Returns where the list is from now on.
-  template <class Now>
-  [[nodiscard]] ReaderList* Put(Epoch epoch, Now&& now) {
+  // Whether one of the reads is of this epoch.
+  bool Has(Epoch epoch) const {
     const Epoch* const epochs = this->epochs();
     for (std::uint32_t i = 0; i < size_; ++i) {
-      if (epochs[i].thread() != epoch.thread()) continue;
-      if (epochs[i] != epoch) Set(i, now());
+      if (epochs[i] == epoch) return true;
+    }
+    return false;
+  }
+
+  // `record` becomes the last read of its thread. Returns where the list is from now on.
+  [[nodiscard]] ReaderList* Put(const AccessRecord& record) {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      if (epochs()[i].thread() != record.epoch.thread()) continue;
+      Set(i, record);
       return this;
     }
     ReaderList* list = this;
@@ -46,7 +52,7 @@ class ReaderList {
       list = NewCopy(*this, 2 * capacity_);
       Delete(this);
     }
-    list->Set(list->size_++, now());
+    list->Set(list->size_++, record);
     return list;
   }
 
