@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -36,8 +37,13 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
 //   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
-// and may hide OnSampling. Where it has PrefetchPage(const Event&), PrefetchCell(const Event&) and
-// PrefetchReaders(const Event&), they are called in this order with events that will follow soon.
+// and may hide OnSampling. Waiting for shadow memory is most of the work, so a detector may look
+// ahead. It then has a type Hint and
+//   Hint PrefetchLine(const Event&)
+//   void PrefetchCell(const Event&, Hint)
+//   void PrefetchReaders(const Event&, Hint)     called in this order with events that follow soon
+//   void OnPlain(const Event&, std::uint64_t index, Hint)
+//   std::uint64_t hint_version()                 changes when hints become void
 template <class Derived>
 class DetectorBase : public Detector {
  public:
@@ -47,21 +53,8 @@ class DetectorBase : public Detector {
   void OnEvent(const Event& event, std::uint64_t index) final { Dispatch(event, index); }
 
   void OnEvents(std::span<const Event> events, std::uint64_t first_index) final {
-    if constexpr (requires(Derived & d) { d.PrefetchCell(events[0]); }) {
-      // Waiting for shadow memory is most of the work: ask for it some events ahead.
-      constexpr std::size_t kReadersAhead = 6;
-      constexpr std::size_t kCellAhead = 16;
-      constexpr std::size_t kPageAhead = 24;
-      for (std::size_t i = 0; i < events.size(); ++i) {
-        if (i + kPageAhead < events.size()) [[likely]] {
-          __builtin_prefetch(&events[i] + 2 * kPageAhead);
-          derived().PrefetchPage(events[i + kPageAhead]);
-          derived().PrefetchCell(events[i + kCellAhead]);
-          if constexpr (requires(Derived & d) { d.PrefetchReaders(events[0]); })
-            derived().PrefetchReaders(events[i + kReadersAhead]);
-        }
-        Dispatch(events[i], first_index + i);
-      }
+    if constexpr (requires { typename Derived::Hint; }) {
+      LookAhead(events, first_index);
     } else {
       for (const Event& event : events) Dispatch(event, first_index++);
     }
@@ -78,12 +71,44 @@ class DetectorBase : public Detector {
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
 
-  [[gnu::always_inline]] void Dispatch(const Event& event, std::uint64_t index) {
+  // `hint`: one of Derived's, or nothing.
+  template <class... Hint>
+  [[gnu::always_inline]] void Dispatch(const Event& event, std::uint64_t index, Hint... hint) {
     if (IsPlainAccess(event.kind) && !tracking_.active() && event.size - 1 < kMaxPiece &&
         event.address < kTopOfMemory - kMaxPiece) [[likely]] {
-      derived().OnPlain(event, index);
+      derived().OnPlain(event, index, hint...);
     } else {
       DispatchOther(event, index);
+    }
+  }
+
+  // OnEvents with the hints of the next events in a ring.
+  void LookAhead(std::span<const Event> events, std::uint64_t first_index) {
+    constexpr std::size_t kRing = 32;
+    constexpr std::size_t kLineAhead = 24;
+    constexpr std::size_t kCellAhead = 16;
+    constexpr std::size_t kReadersAhead = 6;
+    const std::size_t size = events.size();
+    std::array<typename Derived::Hint, kRing> ring{};
+    const auto hint = [&](std::size_t from, std::size_t to) {
+      for (; from < std::min(to, size); ++from) {
+        ring[from % kRing] = derived().PrefetchLine(events[from]);
+      }
+    };
+    hint(0, kLineAhead);
+    std::uint64_t version = derived().hint_version();
+    for (std::size_t i = 0; i < size; ++i) {
+      if (version != derived().hint_version()) [[unlikely]] {
+        version = derived().hint_version();
+        hint(i, i + kLineAhead);
+      }
+      if (i + kLineAhead < size) [[likely]] {
+        const auto at = [&](std::size_t ahead) { return (i + ahead) % kRing; };
+        ring[at(kLineAhead)] = derived().PrefetchLine(events[i + kLineAhead]);
+        derived().PrefetchCell(events[i + kCellAhead], ring[at(kCellAhead)]);
+        derived().PrefetchReaders(events[i + kReadersAhead], ring[at(kReadersAhead)]);
+      }
+      Dispatch(events[i], first_index + i, ring[i % kRing]);
     }
   }
 

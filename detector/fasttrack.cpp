@@ -4,6 +4,7 @@ namespace trapline {
 
 bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch epoch,
                                 const VectorClock& clock, RaceLog* log) {
+  if (places_.WantsCollection()) CollectPlaces();
   bool checked = false;
   shadow_.ForEach(event.address, event.size,
                   [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
@@ -19,9 +20,51 @@ void FastTrackAnalysis::Check(const Event& atomic, std::uint64_t index, const Ve
   shadow_.ForEachExisting(
       atomic.address, atomic.size, [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
         cell.Check(clock, IsWrite(atomic.kind), [&](const AccessRecord& prior, EventKind kind) {
-          log->Report(prior.Unpack(kind), MakeAccess(atomic, index), address, size);
+          Report(prior, kind, atomic, index, address, size, log);
         });
       });
+}
+
+void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+  shadow_.Copy(destination, source, size, [&](Cell& cell, std::uint64_t to, std::uint64_t from) {
+    const std::uint64_t moved = WordOf(to) - WordOf(from);
+    cell.Transform([&](AccessRecord record) {
+      if (record.place() == 0) return record;
+      AccessPlace place = places_[record.place()];
+      place.word_offset += moved;
+      record.set_place(places_.IdOf(place));
+      return record;
+    });
+  });
+}
+
+Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
+                                 std::uint64_t address) const {
+  const AccessPlace& place = places_[record.place()];
+  return {.index = record.position(),
+          .address = WordOf(address) - place.word_offset,
+          .size = place.size,
+          .ip = place.ip,
+          .stack = place.stack,
+          .thread = record.epoch.thread(),
+          .kind = kind};
+}
+
+void FastTrackAnalysis::Report(const AccessRecord& prior, EventKind kind, const Event& event,
+                               std::uint64_t index, std::uint64_t address, std::uint64_t size,
+                               RaceLog* log) const {
+  log->Report(Unpack(prior, kind, address), MakeAccess(event, index), address, size);
+}
+
+void FastTrackAnalysis::CollectPlaces() {
+  std::vector<bool> used(places_.id_limit());
+  shadow_.ForEachExisting(0, kTopOfMemory, [&](Cell& cell, std::uint64_t, std::uint64_t) {
+    cell.Transform([&](const AccessRecord& record) {
+      used[record.place()] = true;
+      return record;
+    });
+  });
+  places_.Collect(used);
 }
 
 std::vector<Statistic> FastTrackAnalysis::statistics() const {
@@ -36,6 +79,13 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
           {"write same epoch", rules_[kWriteSameEpoch], writes},
           {"write exclusive", rules_[kWriteExclusive], writes},
           {"write shared", rules_[kWriteShared], writes}};
+}
+
+void FastTrack::Check(const Event& event, std::uint64_t index, Hint hint) {
+  const auto now = synchronisation_.NowOf(event.thread);
+  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_, hint)) {
+    CheckAgainstAtomics(event, index);
+  }
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detector/access_places.h"
 #include "detector/fasttrack_core.h"
 #include "detector/happens_before_detector.h"
 
@@ -15,14 +16,27 @@ namespace trapline {
 // Shadow memory under the FastTrack rules, with their counts. Shared by FastTrack and the detectors
 // that sample in front of it.
 class FastTrackAnalysis {
+ private:
+  using Cell = FastTrackCell<HostAllocator>;
+  using Shadow = ShadowMemory<Cell>;
+
  public:
-  // A plain access of the thread with clock C_t in its epoch E_t. Returns false if every cell was
-  // already accessed in this epoch, so that there was nothing to check.
-  [[gnu::always_inline]] bool OnAccess(const Event& event, std::uint64_t index, Epoch epoch,
-                                       const VectorClock& clock, RaceLog* log) {
-    Cell* const cell = shadow_.FindExact(event.address, event.size);
-    if (cell == nullptr) [[unlikely]]
-      return OnCells(event, index, epoch, clock, log);
+  // Where shadow memory is for an access that will follow soon.
+  using Hint = Shadow::Line*;
+
+  // Whether a plain access of a thread in its epoch E_t is the second to the same cell in that
+  // epoch, so that there is nothing to check. Most are.
+  [[gnu::always_inline]] bool SameEpoch(const Event& event, Epoch epoch, Hint hint) {
+    const Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
+    return cell != nullptr && InEpoch(*cell, event, epoch);
+  }
+
+  // Any plain access of the thread with clock C_t in its epoch E_t. Returns false if every cell was
+  // already accessed in this epoch.
+  bool OnAccess(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
+                RaceLog* log, Hint hint) {
+    Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
+    if (cell == nullptr) return OnCells(event, index, epoch, clock, log);
     if (InEpoch(*cell, event, epoch)) return false;
     OnCell(*cell, event.address, event.size, event, index, epoch, clock, log);
     return true;
@@ -31,22 +45,41 @@ class FastTrackAnalysis {
   // The checks of an atomic access against earlier plain ones.
   void Check(const Event& atomic, std::uint64_t index, const VectorClock& clock, RaceLog* log);
 
-  void PrefetchPage(std::uint64_t address) { shadow_.PrefetchPage(address); }
-  void PrefetchCell(std::uint64_t address) { shadow_.PrefetchCell(address); }
-  void PrefetchReaders(const Event& event) {
-    if (const Cell* const cell = shadow_.FindExact(event.address, event.size)) cell->Prefetch();
+  // Each brings in what the next one needs.
+  Hint PrefetchLine(const Event& event) {
+    const Hint hint = shadow_.FindLine(event.address);
+    __builtin_prefetch(hint);
+    return hint;
   }
+  void PrefetchCell(const Event& event, Hint hint) { Shadow::PrefetchCell(hint, event.address); }
+  void PrefetchReaders(const Event& event, Hint hint) {
+    const Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
+    if (cell != nullptr) cell->Prefetch();
+  }
+  // Changes whenever hints become void.
+  std::uint64_t hint_version() const { return shadow_.lines_version(); }
 
   void Clear(std::uint64_t address, std::uint64_t size) { shadow_.Clear(address, size); }
-  void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
-    shadow_.Copy(destination, source, size);
-  }
+  void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 
   // The rule counts of Figure 3. An access that meets several cells counts once for each.
   std::vector<Statistic> statistics() const;
 
  private:
-  using Cell = FastTrackCell<HostAllocator>;
+  static std::uint64_t WordOf(std::uint64_t address) { return address & ~std::uint64_t{7}; }
+
+  // The access in the history of the cell at `address`, and back.
+  [[gnu::always_inline]] AccessRecord Pack(const Event& event, std::uint64_t index, Epoch epoch,
+                                           std::uint64_t address) {
+    return AccessRecord::Make(epoch, index,
+                              places_.IdOf({event.ip, WordOf(address) - event.address,
+                                            static_cast<std::uint32_t>(event.size), event.stack}));
+  }
+  Access Unpack(const AccessRecord& record, EventKind kind, std::uint64_t address) const;
+  [[gnu::noinline]] void Report(const AccessRecord& prior, EventKind kind, const Event& event,
+                                std::uint64_t index, std::uint64_t address, std::uint64_t size,
+                                RaceLog* log) const;
+  void CollectPlaces();
 
   // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
   [[gnu::always_inline]] bool InEpoch(const Cell& cell, const Event& event, Epoch epoch) {
@@ -64,16 +97,18 @@ class FastTrackAnalysis {
                                      const Event& event, std::uint64_t index, Epoch epoch,
                                      const VectorClock& clock, RaceLog* log) {
     const auto on_race = [&](const AccessRecord& prior, EventKind kind) {
-      log->Report(prior.Unpack(kind), MakeAccess(event, index), address, size);
+      Report(prior, kind, event, index, address, size, log);
     };
-    ++rules_[event.kind == EventKind::kWrite ? cell.Write(epoch, clock, event, index, on_race)
-                                             : cell.Read(epoch, clock, event, index, on_race)];
+    const auto now = [&] { return Pack(event, index, epoch, address); };
+    ++rules_[event.kind == EventKind::kWrite ? cell.Write(clock, now, on_race)
+                                             : cell.Read(epoch, clock, now, on_race)];
   }
   // OnAccess for any number of cells.
   bool OnCells(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
                RaceLog* log);
 
-  ShadowMemory<Cell> shadow_;
+  Shadow shadow_;
+  AccessPlaces places_;
   std::array<std::uint64_t, kFastTrackRules> rules_{};
 };
 
@@ -85,15 +120,20 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
                      std::string_view name = "fasttrack")
       : HappensBeforeDetector(options, interface), name_(name) {}
 
-  void OnPlain(const Event& event, std::uint64_t index) {
-    const auto now = synchronisation_.NowOf(event.thread);
-    if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_)) {
-      CheckAgainstAtomics(event, index);
+  using Hint = FastTrackAnalysis::Hint;
+
+  [[gnu::always_inline]] void OnPlain(const Event& event, std::uint64_t index, Hint hint) {
+    if (!analysis_.SameEpoch(event, synchronisation_.EpochOf(event.thread), hint)) {
+      Check(event, index, hint);
     }
   }
-  void PrefetchPage(const Event& event) { analysis_.PrefetchPage(event.address); }
-  void PrefetchCell(const Event& event) { analysis_.PrefetchCell(event.address); }
-  void PrefetchReaders(const Event& event) { analysis_.PrefetchReaders(event); }
+  void OnPlain(const Event& event, std::uint64_t index) {
+    OnPlain(event, index, analysis_.PrefetchLine(event));
+  }
+  Hint PrefetchLine(const Event& event) { return analysis_.PrefetchLine(event); }
+  void PrefetchCell(const Event& event, Hint hint) { analysis_.PrefetchCell(event, hint); }
+  void PrefetchReaders(const Event& event, Hint hint) { analysis_.PrefetchReaders(event, hint); }
+  std::uint64_t hint_version() const { return analysis_.hint_version(); }
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
     analysis_.Check(atomic, index, synchronisation_.ClockOf(atomic.thread), &race_log_);
   }
@@ -104,6 +144,8 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   std::string_view name() const override { return name_; }
 
  private:
+  [[gnu::noinline]] void Check(const Event& event, std::uint64_t index, Hint hint);
+
   FastTrackAnalysis analysis_;
   std::string_view name_;
 };

@@ -24,10 +24,10 @@ enum FastTrackRule : std::uint8_t {
   kFastTrackRules
 };
 
-// W_x and R_x of one cell, one cache line. R_x is an epoch or, once reads were concurrent, a list
-// with the last read of each thread.
+// W_x and R_x of one cell, half a cache line. R_x is an epoch or, once reads were concurrent, a
+// list with the last read of each thread.
 template <class Allocator>
-class alignas(64) FastTrackCell {
+class alignas(32) FastTrackCell {
  public:
   FastTrackCell() = default;
   FastTrackCell(const FastTrackCell& other) { CopyFrom(other); }
@@ -48,31 +48,34 @@ class alignas(64) FastTrackCell {
     return !shared() && !other.shared() && write_ == other.write_ && read_ == other.read_;
   }
 
-  // The other rules for a read by the thread whose clock is C_t and whose epoch is E_t. Calls
-  // on_race(const AccessRecord& prior, EventKind kind_of_prior) for each race.
-  template <class OnRace>
-  FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock, const Event& event,
-                     std::uint64_t index, OnRace&& on_race) {
+  // The other rules for a read by the thread whose clock is C_t and whose epoch is E_t; now() is
+  // its AccessRecord, asked for only if it is to be remembered. Calls on_race(const AccessRecord&
+  // prior, EventKind kind_of_prior) for each race.
+  template <class Now, class OnRace>
+  [[gnu::always_inline]] FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock,
+                                            Now&& now, OnRace&& on_race) {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
+    if (shared() && readers()->Has(epoch)) return kReadShared;
+    const AccessRecord access = now();
     if (shared()) {
       // [FT READ SHARED] R_x(t) := C_t(t)
-      SetReaders(readers()->Put(AccessRecord::Make(epoch, event, index)));
+      SetReaders(readers()->Put(access));
       return kReadShared;
     }
     if (clock.Covers(read_.epoch)) {
       // [FT READ EXCLUSIVE] R_x := E_t
-      read_ = AccessRecord::Make(epoch, event, index);
+      read_ = access;
       return kReadExclusive;
     }
     // [FT READ SHARE] R_x := {the old read, E_t}
-    SetReaders(Readers::New(read_, AccessRecord::Make(epoch, event, index)));
+    SetReaders(Readers::New(read_, access));
     return kReadShare;
   }
 
   // Likewise for a write.
-  template <class OnRace>
-  FastTrackRule Write(Epoch epoch, const VectorClockOver<Allocator>& clock, const Event& event,
-                      std::uint64_t index, OnRace&& on_race) {
+  template <class Now, class OnRace>
+  [[gnu::always_inline]] FastTrackRule Write(const VectorClockOver<Allocator>& clock, Now&& now,
+                                             OnRace&& on_race) {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
     FastTrackRule rule = kWriteExclusive;
     if (!shared()) {
@@ -87,7 +90,7 @@ class alignas(64) FastTrackCell {
       read_ = {};
       rule = kWriteShared;
     }
-    write_ = AccessRecord::Make(epoch, event, index);  // W_x := E_t
+    write_ = now();  // W_x := E_t
     return rule;
   }
 
@@ -105,6 +108,17 @@ class alignas(64) FastTrackCell {
     });
   }
 
+  // Replaces all accesses remembered by change(const AccessRecord&), of the same epochs.
+  template <class Change>
+  void Transform(Change&& change) {
+    if (!write_.epoch.empty()) write_ = change(write_);
+    if (shared()) {
+      readers()->Transform(change);
+    } else if (!read_.epoch.empty()) {
+      read_ = change(read_);
+    }
+  }
+
   // A hint that Read or Write comes soon. The cell itself should be at hand.
   void Prefetch() const {
     if (shared()) __builtin_prefetch(readers());
@@ -115,10 +129,10 @@ class alignas(64) FastTrackCell {
   static constexpr std::uint64_t kSharedTag = ~std::uint64_t{0};  // not the epoch of any thread
 
   bool shared() const { return read_.epoch.bits() == kSharedTag; }
-  Readers* readers() const { return reinterpret_cast<Readers*>(read_.details.ip_size); }
+  Readers* readers() const { return reinterpret_cast<Readers*>(read_.position_place); }
   void SetReaders(Readers* readers) {
     read_.epoch = Epoch::FromBits(kSharedTag);
-    read_.details.ip_size = reinterpret_cast<std::uint64_t>(readers);
+    read_.position_place = reinterpret_cast<std::uint64_t>(readers);
   }
 
   void CopyFrom(const FastTrackCell& other) {
@@ -132,8 +146,8 @@ class alignas(64) FastTrackCell {
   }
 
   AccessRecord write_;
-  AccessRecord read_;  // shared: epoch = kSharedTag, details.ip_size = the list
+  AccessRecord read_;  // shared: epoch = kSharedTag, position_place = the list
 };
-static_assert(sizeof(FastTrackCell<HostAllocator>) == 64);
+static_assert(sizeof(FastTrackCell<HostAllocator>) == 32);
 
 }  // namespace trapline

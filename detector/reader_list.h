@@ -31,12 +31,20 @@ class ReaderList {
   static ReaderList* NewCopy(const ReaderList& other) { return NewCopy(other, other.capacity_); }
   static void Delete(ReaderList* list) { Allocator::Free(list, BytesFor(list->capacity_)); }
 
-  // `record` becomes the last read of its thread. Returns where the list is from now on.
-  [[nodiscard]] ReaderList* Put(const AccessRecord& record) {
+  // Whether one of the reads is of this epoch.
+  bool Has(Epoch epoch) const {
     const Epoch* const epochs = this->epochs();
     for (std::uint32_t i = 0; i < size_; ++i) {
-      if (epochs[i].thread() != record.epoch.thread()) continue;
-      if (epochs[i] != record.epoch) Set(i, record);
+      if (epochs[i] == epoch) return true;
+    }
+    return false;
+  }
+
+  // `record` becomes the last read of its thread. Returns where the list is from now on.
+  [[nodiscard]] ReaderList* Put(const AccessRecord& record) {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      if (epochs()[i].thread() != record.epoch.thread()) continue;
+      Set(i, record);
       return this;
     }
     ReaderList* list = this;
@@ -51,7 +59,14 @@ class ReaderList {
   // Calls visit(const AccessRecord&) for each read.
   template <class Visit>
   void ForEach(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < size_; ++i) visit(AccessRecord{epochs()[i], details()[i]});
+    for (std::uint32_t i = 0; i < size_; ++i) visit(AccessRecord{epochs()[i], positions()[i]});
+  }
+  // Replaces each read by change(const AccessRecord&), one of the same epoch.
+  template <class Change>
+  void Transform(Change&& change) {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      Set(i, change(AccessRecord{epochs()[i], positions()[i]}));
+    }
   }
 
  private:
@@ -60,7 +75,7 @@ class ReaderList {
   explicit ReaderList(std::uint32_t capacity) : capacity_(capacity) {}
 
   static std::uint64_t BytesFor(std::uint32_t capacity) {
-    return sizeof(ReaderList) + capacity * (sizeof(Epoch) + sizeof(AccessDetails));
+    return sizeof(ReaderList) + capacity * (sizeof(AccessRecord));
   }
   static ReaderList* NewOfCapacity(std::uint32_t capacity) {
     return new (Allocator::Allocate(BytesFor(capacity))) ReaderList(capacity);
@@ -69,21 +84,21 @@ class ReaderList {
     ReaderList* list = NewOfCapacity(capacity);
     for (; list->size_ < other.size_; ++list->size_) {
       list->epochs()[list->size_] = other.epochs()[list->size_];
-      list->details()[list->size_] = other.details()[list->size_];
+      list->positions()[list->size_] = other.positions()[list->size_];
     }
     return list;
   }
 
   void Set(std::uint32_t i, const AccessRecord& record) {
     epochs()[i] = record.epoch;
-    details()[i] = record.details;
+    positions()[i] = record.position_place;
   }
 
   Epoch* epochs() { return reinterpret_cast<Epoch*>(this + 1); }
   const Epoch* epochs() const { return reinterpret_cast<const Epoch*>(this + 1); }
-  AccessDetails* details() { return reinterpret_cast<AccessDetails*>(epochs() + capacity_); }
-  const AccessDetails* details() const {
-    return reinterpret_cast<const AccessDetails*>(epochs() + capacity_);
+  std::uint64_t* positions() { return reinterpret_cast<std::uint64_t*>(epochs() + capacity_); }
+  const std::uint64_t* positions() const {
+    return reinterpret_cast<const std::uint64_t*>(epochs() + capacity_);
   }
 
   std::uint32_t size_ = 0;

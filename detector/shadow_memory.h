@@ -24,6 +24,11 @@ namespace trapline {
 template <class Cell>
 class ShadowMemory {
  public:
+  // How 64 bytes of program memory are cut, and where their cells are: in blocks of eight, so that
+  // those of neighbours are neighbours. Apart from the cells, so that a look-up waits for one
+  // distant cache line only.
+  struct Line;
+
   ShadowMemory() = default;
   ShadowMemory(const ShadowMemory&) = delete;
   ShadowMemory& operator=(const ShadowMemory&) = delete;
@@ -50,26 +55,39 @@ class ShadowMemory {
     });
   }
 
+  // The line of `address`, null if nothing near it has a history. Valid as long as lines_version()
+  // stays what it is.
+  [[gnu::always_inline]] Line* FindLine(std::uint64_t address) {
+    Page* const page = FindPage(address);
+    return page == nullptr ? nullptr : &page->lines[address % kPageSize / kLineSize];
+  }
+  std::uint64_t lines_version() const { return lines_version_; }
+
   // The cell that makes up exactly [address, address+size), if there is one already; the quick way
-  // for most accesses.
-  [[gnu::always_inline]] Cell* FindExact(std::uint64_t address, std::uint64_t size) {
-    const std::uint64_t region_number = address / kRegionSize;
-    const CachedRegion& cached = cache_[CacheSlot(region_number)];
-    if (cached.number != region_number || cached.region == nullptr) [[unlikely]]
-      return nullptr;
-    Page* const page = cached.region->pages[address % kRegionSize / kPageSize];
-    if (page == nullptr) [[unlikely]]
-      return nullptr;
-    Line* const line = page->lines[address % kPageSize / kLineSize];
+  // for most accesses. `line` is that of `address`.
+  [[gnu::always_inline]] static Cell* FindExact(Line* line, std::uint64_t address,
+                                                std::uint64_t size) {
     if (line == nullptr) [[unlikely]]
       return nullptr;
-    const Layout layout = page->layout[address % kPageSize / kWordSize];
-    const bool exact = (layout == kWhole && size == 8 && address % 8 == 0) ||
-                       (layout == kHalves && size == 4 && address % 4 == 0);
-    if (exact) [[likely]]
-      return &line->cells[address % kLineSize / 4];
-    if (layout == kBytes && size == 1) return &line->bytes[address % kLineSize / 8][address % 8];
-    return nullptr;
+    const unsigned word = address % kLineSize / kWordSize;
+    const Layout layout = line->layout[word];
+    if (size != kCellSize[layout] || (address & (size - 1)) != 0) [[unlikely]]
+      return nullptr;
+    if (layout == kBytes) return &(*(*line->bytes)[word])[address % kWordSize];
+    Cells* const cells = line->halves[address / 4 & layout];
+    return cells == nullptr ? nullptr : &(*cells)[word];
+  }
+  Cell* FindExact(std::uint64_t address, std::uint64_t size) {
+    return FindExact(FindLine(address), address, size);
+  }
+
+  // A hint that the cell of `address` will be accessed soon. `line` is its line.
+  [[gnu::always_inline]] static void PrefetchCell(const Line* line, std::uint64_t address) {
+    if (line == nullptr) return;
+    const unsigned word = address % kLineSize / kWordSize;
+    if (const Cells* cells = line->halves[address / 4 & line->layout[word] & 1]) {
+      __builtin_prefetch(&(*cells)[word], 1);
+    }
   }
 
   // Calls visit(cell, address, size) for all cells with some byte in [address, address+size);
@@ -80,7 +98,8 @@ class ShadowMemory {
     ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
       for (unsigned l = 0; l < kLinesPerPage; ++l) {
         const std::uint64_t line = base + l * kLineSize;
-        if (page.lines[l] == nullptr || line + kLineSize <= address || line >= end) continue;
+        if (page.lines[l].halves[0] == nullptr || line + kLineSize <= address || line >= end)
+          continue;
         ForEachWord(std::max(address, line), std::min(end, line + kLineSize),
                     [&](std::uint64_t word, unsigned low, unsigned high) {
                       PeekWord(PlaceIn(page, word), word, low, high, visit);
@@ -105,8 +124,10 @@ class ShadowMemory {
   }
 
   // The history of [source, source+size) becomes that of [destination, destination+size) too; the
-  // ranges may overlap.
-  void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+  // ranges may overlap. Calls moved(cell, to, from) for the cells of the destination with their
+  // addresses and those of what they are copies of.
+  template <class Moved>
+  void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size, Moved&& moved) {
     struct Piece {
       std::uint64_t offset, size;
       Cell cell;
@@ -118,26 +139,17 @@ class ShadowMemory {
     Clear(destination, size);
     for (const Piece& piece : pieces) {
       ForEach(destination + piece.offset, piece.size,
-              [&](Cell& cell, std::uint64_t, std::uint64_t) { cell = piece.cell; });
+              [&](Cell& cell, std::uint64_t address, std::uint64_t) {
+                cell = piece.cell;
+                moved(cell, address, address - destination + source);
+              });
     }
+  }
+  void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    Copy(destination, source, size, [](Cell&, std::uint64_t, std::uint64_t) {});
   }
 
   bool empty() const { return regions_.empty(); }
-
-  // Hints that `address` will be accessed soon; the first brings in what the second needs.
-  void PrefetchPage(std::uint64_t address) {
-    if (const Page* page = FindPage(address)) {
-      __builtin_prefetch(&page->lines[address % kPageSize / kLineSize]);
-      __builtin_prefetch(&page->layout[address % kPageSize / kWordSize]);
-    }
-  }
-  void PrefetchCell(std::uint64_t address) {
-    const Page* page = FindPage(address);
-    if (page == nullptr) return;
-    if (const Line* line = page->lines[address % kPageSize / kLineSize]) {
-      __builtin_prefetch(&line->cells[address % kLineSize / 4], 1);
-    }
-  }
 
  private:
   static constexpr unsigned kWordSize = 8;
@@ -146,21 +158,29 @@ class ShadowMemory {
   static constexpr unsigned kRegionSize = 1 << 24;
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
-  static constexpr unsigned kCachedRegionBits = 8;
+  static constexpr unsigned kFirstRecentBits = 4;
+  static constexpr std::size_t kMaxRecent = 4096;
 
   enum Layout : std::uint8_t { kWhole, kHalves, kBytes };
+  static constexpr std::uint8_t kCellSize[] = {8, 4, 1};
 
-  // Cells of 64 bytes of program memory.
+  using Cells = std::array<Cell, 8>;
+
+ public:
   struct Line {
-    std::array<Cell, 2 * kWordsPerLine> cells{};  // kWhole: the even one; kHalves: both
-    std::array<std::unique_ptr<Cell[]>, kWordsPerLine> bytes;  // kBytes: eight cells
+    // The cells of the words that are kWhole, or of the low halves of those that are kHalves; and
+    // of the high halves. Null: there are none; without the first, nothing has a history.
+    std::array<Cells*, 2> halves{};
+    // Those of the bytes of each word that is, or was, kBytes.
+    std::array<Cells*, kWordsPerLine>* bytes = nullptr;
+    std::array<Layout, kWordsPerLine> layout{};
   };
 
-  // How the words of a page are cut lies apart from the cells, so that a look-up waits for one
-  // distant cache line only, that of the cell.
+ private:
+  using ByteCells = std::array<Cells*, kWordsPerLine>;
+
   struct Page {
-    std::array<Layout, kPageSize / kWordSize> layout{};
-    std::array<Line*, kLinesPerPage> lines{};  // null: no history
+    std::array<Line, kLinesPerPage> lines{};
   };
 
   // 16 MiB of program memory.
@@ -169,26 +189,33 @@ class ShadowMemory {
     unsigned count = 0;  // of pages
   };
 
-  struct CachedRegion {
+  // Pages that were asked for lately; null = known to be absent.
+  struct RecentPage {
     std::uint64_t number = ~std::uint64_t{0};
-    Region* region = nullptr;
+    Page* page = nullptr;
   };
 
   // Heaps and stacks lie at multiples of large powers of two, so all bits of the number count.
-  static std::size_t CacheSlot(std::uint64_t region_number) {
-    return region_number * 0x9e3779b97f4a7c15u >> (64 - kCachedRegionBits);
+  [[gnu::always_inline]] RecentPage& RecentSlot(std::uint64_t page_number) {
+    return recent_[page_number * 0x9e3779b97f4a7c15u >> recent_shift_];
   }
 
-  // The cells of one word and how it is cut.
+  void GrowRecent() {
+    if (4 * pages_ < recent_.size() || recent_.size() == kMaxRecent) return;
+    recent_.assign(2 * recent_.size(), {});
+    --recent_shift_;
+  }
+
+  // The cells of one word.
   struct Place {
     Line* line;
     unsigned word;  // in the line
-    Layout* layout;
 
-    Cell& whole() const { return line->cells[2 * word]; }
-    Cell& low() const { return line->cells[2 * word]; }
-    Cell& high() const { return line->cells[2 * word + 1]; }
-    std::unique_ptr<Cell[]>& bytes() const { return line->bytes[word]; }
+    Layout& layout() const { return line->layout[word]; }
+    Cell& whole() const { return (*line->halves[0])[word]; }
+    Cell& low() const { return (*line->halves[0])[word]; }
+    Cell& high() const { return (*line->halves[1])[word]; }
+    Cells& bytes() const { return *(*line->bytes)[word]; }
   };
 
   // Calls visit(word, low, high) for each word that [address, end) touches in its bytes [low,
@@ -226,27 +253,28 @@ class ShadowMemory {
   }
 
   template <class Visit>
-  static void VisitWord(Place place, std::uint64_t base, unsigned low, unsigned high,
-                        Visit& visit) {
+  void VisitWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
     const bool halves = (low | high) % 4 == 0;
-    if (*place.layout == kWhole) {
+    if (place.layout() == kWhole) {
       if (high - low == kWordSize) {
         visit(place.whole(), base, std::uint64_t{kWordSize});
         return;
       }
       if (halves) {
+        Cells*& high_halves = place.line->halves[1];
+        if (high_halves == nullptr) high_halves = cells_pool_.New();
         place.high() = place.low();
-        *place.layout = kHalves;
+        place.layout() = kHalves;
       }
     }
-    if (*place.layout == kHalves && halves) {
+    if (place.layout() == kHalves && halves) {
       if (low == 0) visit(place.low(), base, std::uint64_t{4});
       if (high == kWordSize) visit(place.high(), base + 4, std::uint64_t{4});
       if (high - low == kWordSize) Merge(place);
       return;
     }
-    if (*place.layout != kBytes) SplitToBytes(place);
-    Cell* const bytes = place.bytes().get();
+    if (place.layout() != kBytes) SplitToBytes(place);
+    Cells& bytes = place.bytes();
     for (unsigned i = low; i < high; ++i) visit(bytes[i], base + i, std::uint64_t{1});
     if (high - low == kWordSize) Merge(place);
   }
@@ -255,19 +283,18 @@ class ShadowMemory {
   // accesses to all of it.
   static void Merge(Place place) {
     if constexpr (requires(const Cell& cell) { cell.HasHistoryOf(cell); }) {
-      if (*place.layout == kHalves) {
+      if (place.layout() == kHalves) {
         if (!place.low().HasHistoryOf(place.high())) return;
         place.high() = Cell{};
       } else {
-        Cell* const bytes = place.bytes().get();
+        Cells& bytes = place.bytes();
         for (unsigned i = 1; i < kWordSize; ++i) {
           if (!bytes[0].HasHistoryOf(bytes[i])) return;
         }
         place.whole() = bytes[0];
-        for (unsigned i = 0; i < kWordSize; ++i)
-          bytes[i] = Cell{};  // the array stays for the next cut
+        for (Cell& cell : bytes) cell = Cell{};  // they stay for the next cut
       }
-      *place.layout = kWhole;
+      place.layout() = kWhole;
     }
   }
 
@@ -278,7 +305,7 @@ class ShadowMemory {
       to = std::min(to, high);
       if (from < to) visit(cell, base + from, std::uint64_t{to - from});
     };
-    switch (*place.layout) {
+    switch (place.layout()) {
       case kWhole:
         peek(place.whole(), 0, 8);
         break;
@@ -292,98 +319,127 @@ class ShadowMemory {
     }
   }
 
-  [[gnu::noinline]] static void SplitToBytes(Place place) {
-    std::unique_ptr<Cell[]>& bytes = place.bytes();
-    if (!bytes) bytes = std::make_unique<Cell[]>(kWordSize);
-    const bool halves = *place.layout == kHalves;
+  [[gnu::noinline]] void SplitToBytes(Place place) {
+    ByteCells*& of_line = place.line->bytes;
+    if (of_line == nullptr) of_line = byte_cells_pool_.New();
+    Cells*& of_word = (*of_line)[place.word];
+    if (of_word == nullptr) of_word = cells_pool_.New();
+    const bool halves = place.layout() == kHalves;
     for (unsigned i = 0; i < kWordSize; ++i) {
-      bytes[i] = halves && i >= 4 ? place.high() : place.low();
+      (*of_word)[i] = halves && i >= 4 ? place.high() : place.low();
     }
     place.low() = Cell{};
-    place.high() = Cell{};
-    *place.layout = kBytes;
+    if (halves) place.high() = Cell{};
+    place.layout() = kBytes;
   }
 
-  static void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address,
-                          std::uint64_t end) {
+  void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address, std::uint64_t end) {
     const auto clear = [](Cell& cell, std::uint64_t, std::uint64_t) { cell = Cell{}; };
     const std::uint64_t last = std::min(end, base + kPageSize);
     ForEachWord(std::max(address, base), last,
                 [&](std::uint64_t word, unsigned low, unsigned high) {
-                  if (page.lines[word % kPageSize / kLineSize] == nullptr) return;
                   const Place place = PlaceIn(page, word);
-                  if (high - low == kWordSize) {
-                    place.low() = Cell{};
-                    place.high() = Cell{};
-                    place.bytes().reset();
-                    *place.layout = kWhole;
-                  } else {
+                  if (place.line->halves[0] == nullptr) return;
+                  if (high - low < kWordSize) {
                     VisitWord(place, word, low, high, clear);
+                  } else if (word % kLineSize == 0 && last - word >= kLineSize) {
+                    ClearLine(*place.line);
+                  } else {
+                    ClearWord(place);
                   }
                 });
+  }
+
+  void ClearWord(Place place) {
+    place.low() = Cell{};
+    if (place.layout() == kHalves) place.high() = Cell{};
+    if (place.line->bytes != nullptr) {
+      if (Cells*& cells = (*place.line->bytes)[place.word]) {
+        cells_pool_.Delete(std::exchange(cells, nullptr));
+      }
+    }
+    place.layout() = kWhole;
+  }
+
+  void ClearLine(Line& line) {
+    for (Cells* const cells : line.halves) {
+      if (cells != nullptr) cells_pool_.Delete(cells);
+    }
+    if (line.bytes != nullptr) {
+      for (Cells* const cells : *line.bytes) {
+        if (cells != nullptr) cells_pool_.Delete(cells);
+      }
+      byte_cells_pool_.Delete(line.bytes);
+    }
+    line = {};
   }
 
   void ErasePage(std::uint64_t address) {
     const auto found = regions_.find(address / kRegionSize);
     Region& region = *found->second;
     DeletePage(std::exchange(region.pages[address % kRegionSize / kPageSize], nullptr));
-    if (--region.count > 0) return;
-    cache_[CacheSlot(found->first)] = {};
-    regions_.erase(found);
+    RecentSlot(address / kPageSize) = {};
+    --pages_;
+    if (--region.count == 0) regions_.erase(found);
   }
 
   void DeletePage(Page* page) {
-    for (Line* const line : page->lines) {
-      if (line != nullptr) line_pool_.Delete(line);
-    }
+    for (Line& line : page->lines) ClearLine(line);
     page_pool_.Delete(page);
+    ++lines_version_;
   }
 
   static Place PlaceIn(Page& page, std::uint64_t address) {
-    return {page.lines[address % kPageSize / kLineSize],
-            static_cast<unsigned>(address % kLineSize / kWordSize),
-            &page.layout[address % kPageSize / kWordSize]};
+    return {&page.lines[address % kPageSize / kLineSize],
+            static_cast<unsigned>(address % kLineSize / kWordSize)};
   }
 
-  Page* FindPage(std::uint64_t address) {
-    const std::uint64_t number = address / kRegionSize;
-    CachedRegion& cached = cache_[CacheSlot(number)];
-    if (cached.number != number) [[unlikely]] {
-      const auto found = regions_.find(number);
-      cached = {number, found == regions_.end() ? nullptr : found->second.get()};
-    }
-    if (cached.region == nullptr) return nullptr;
-    return cached.region->pages[address % kRegionSize / kPageSize];
+  [[gnu::always_inline]] Page* FindPage(std::uint64_t address) {
+    const std::uint64_t number = address / kPageSize;
+    RecentPage& recent = RecentSlot(number);
+    if (recent.number != number) [[unlikely]]
+      recent = {number, SearchPage(address)};
+    return recent.page;
+  }
+
+  [[gnu::noinline]] Page* SearchPage(std::uint64_t address) {
+    const auto found = regions_.find(address / kRegionSize);
+    return found == regions_.end() ? nullptr
+                                   : found->second->pages[address % kRegionSize / kPageSize];
   }
 
   Place PlaceFor(std::uint64_t address) {
     Page* page = FindPage(address);
-    if (page == nullptr || page->lines[address % kPageSize / kLineSize] == nullptr) [[unlikely]] {
-      page = MakeLine(address);
-    }
-    return PlaceIn(*page, address);
+    if (page == nullptr) [[unlikely]]
+      page = MakePage(address);
+    const Place place = PlaceIn(*page, address);
+    if (place.line->halves[0] == nullptr) [[unlikely]]
+      place.line->halves[0] = cells_pool_.New();
+    return place;
   }
 
-  [[gnu::noinline]] Page* MakeLine(std::uint64_t address) {
+  [[gnu::noinline]] Page* MakePage(std::uint64_t address) {
     const std::uint64_t number = address / kRegionSize;
     std::unique_ptr<Region>& region = regions_[number];
     if (!region) region = std::make_unique<Region>();
-    cache_[CacheSlot(number)] = {number, region.get()};
-    Page*& page = region->pages[address % kRegionSize / kPageSize];
-    if (page == nullptr) {
-      page = page_pool_.New();
-      ++region->count;
-    }
-    Line*& line = page->lines[address % kPageSize / kLineSize];
-    if (line == nullptr) line = line_pool_.New();
+    ++region->count;
+    Page* const page = page_pool_.New();
+    region->pages[address % kRegionSize / kPageSize] = page;
+    ++pages_;
+    GrowRecent();
+    RecentSlot(address / kPageSize) = {address / kPageSize, page};
     return page;
   }
 
-  SlabPool<Line> line_pool_;
+  SlabPool<Cells> cells_pool_;
+  SlabPool<ByteCells> byte_cells_pool_;
   SlabPool<Page> page_pool_;
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;
-  std::array<CachedRegion, 1 << kCachedRegionBits>
-      cache_;  // direct-mapped; null = known to be absent
+  // Direct-mapped, several times as large as there are pages.
+  std::vector<RecentPage> recent_ = std::vector<RecentPage>(1 << kFirstRecentBits);
+  unsigned recent_shift_ = 64 - kFirstRecentBits;
+  std::size_t pages_ = 0;
+  std::uint64_t lines_version_ = 0;
 };
 
 }  // namespace trapline

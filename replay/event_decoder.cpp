@@ -17,7 +17,16 @@ std::uint64_t Load(const std::uint8_t* from) {
 }
 
 // Lengths and masks by code, so that the common record is decoded without a branch on its shape.
-constexpr std::uint8_t kGapBytes[4] = {0, 0, 1, 4};
+// The lengths are computed: where the next record begins is what decoding waits for, and a table
+// would be one more load on the way.
+constexpr unsigned GapBytes(unsigned gap_code) { return 0x4100U >> (4 * gap_code) & 7; }
+static_assert(GapBytes(kGapOne) == 0 && GapBytes(kGapNone) == 0 && GapBytes(kGapByte) == 1 &&
+              GapBytes(kGapWord) == 4);
+constexpr unsigned AddressBytes(unsigned address_code) {
+  return address_code + (address_code + 1) / 8;
+}
+static_assert(AddressBytes(0) == kAddressBytes[0] && AddressBytes(6) == kAddressBytes[6] &&
+              AddressBytes(7) == kAddressBytes[7]);
 constexpr std::uint64_t kGapMask[4] = {0, 0, 0xff, 0xffffffff};
 constexpr std::uint64_t kGapBase[4] = {1, 0, 0, 0};
 constexpr std::uint64_t kAddressMask[8] = {
@@ -78,11 +87,12 @@ std::size_t EventDecoder::Decode(Event* events, Sequence* sequences, std::size_t
       break;
     }
     sequence = at;
-    next += 2 + kGapBytes[gap_code];
+    next += 2 + GapBytes(gap_code);
     const unsigned address_code = (head >> kAddressCodeShift) & 7;
     const std::uint64_t address = Load(next) & kAddressMask[address_code];
-    next += kAddressBytes[address_code];
+    next += AddressBytes(address_code);
     Event& event = events[count];
+    bool has_value = false;
     if ((head & kLongForm) == 0) [[likely]] {
       const std::size_t slot = head & kSlotMask;
       const Event& site = sites_[slot];
@@ -93,6 +103,7 @@ std::size_t EventDecoder::Decode(Event* events, Sequence* sequences, std::size_t
       }
       const std::uint64_t latest = addresses_[slot] + UnZigZag(address);
       addresses_[slot] = latest;
+      has_value = (site.flags & kHasValue) != 0;
       event = site;
       event.address = latest;
     } else {
@@ -103,8 +114,9 @@ std::size_t EventDecoder::Decode(Event* events, Sequence* sequences, std::size_t
       next = next_;
       sequence = sequence_;
       if (!is_event) continue;
+      has_value = (event.flags & kHasValue) != 0;
     }
-    if ((event.flags & kHasValue) != 0) [[unlikely]] {
+    if (has_value) [[unlikely]] {
       const std::uint32_t bytes = ValueBytes(event.size);
       event.aux = 0;
       std::memcpy(&event.aux, next, bytes);
@@ -210,7 +222,7 @@ Sequence EventDecoder::FindNextSequence() {
     }
     if ((head & kLongForm) == 0) return at;
     const unsigned address_code = (head >> kAddressCodeShift) & 7;
-    const std::uint8_t* body = next_ + 2 + kGapBytes[gap_code] + kAddressBytes[address_code];
+    const std::uint8_t* body = next_ + 2 + GapBytes(gap_code) + AddressBytes(address_code);
     if (end_ - body < 2) {
       Fail("the last record is cut short");
       return kNoSequence;

@@ -60,6 +60,8 @@ std::string EndToText(const LogEnd& end) {
   return object.dump();
 }
 
+BlockScratch::~BlockScratch() { ZSTD_freeDCtx(decompressor); }
+
 LogIndex::~LogIndex() {
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -111,12 +113,12 @@ Status LogIndex::ReadHeader() {
 }
 
 void LogIndex::Scan() {
-  std::vector<std::uint8_t> stored;
+  BlockScratch scratch;
   while (!finished_ && valid_bytes_ < file_bytes_) {
     BlockHeader header{};
     bool cut_short = false;
-    std::string wrong = ReadStored(valid_bytes_, &header, &stored, &cut_short);
-    if (wrong.empty()) wrong = Take(valid_bytes_, header, stored);
+    std::string wrong = ReadStored(valid_bytes_, &header, &scratch.stored, &cut_short);
+    if (wrong.empty()) wrong = Take(valid_bytes_, header, &scratch);
     if (!wrong.empty()) {
       damaged_ = !cut_short;
       missing_ = fmt::format("{} of {} bytes cannot be read: at byte {}, {}",
@@ -177,21 +179,22 @@ std::string LogIndex::ReadStored(std::uint64_t offset, BlockHeader* header,
   return {};
 }
 
-std::string LogIndex::Decompress(const BlockHeader& header, const std::vector<std::uint8_t>& stored,
+std::string LogIndex::Decompress(const BlockHeader& header, BlockScratch* scratch,
                                  std::vector<std::uint8_t>* payload, std::size_t padding) const {
+  const std::vector<std::uint8_t>& stored = scratch->stored;
   payload->resize(header.raw_bytes + padding);
   if ((header.flags & kBlockCompressed) == 0) {
     std::copy(stored.begin(), stored.end(), payload->begin());
     return {};
   }
-  const std::size_t size =
-      ZSTD_decompress(payload->data(), header.raw_bytes, stored.data(), stored.size());
+  if (scratch->decompressor == nullptr) scratch->decompressor = ZSTD_createDCtx();
+  const std::size_t size = ZSTD_decompressDCtx(scratch->decompressor, payload->data(),
+                                               header.raw_bytes, stored.data(), stored.size());
   if (ZSTD_isError(size) != 0 || size != header.raw_bytes) return "a block cannot be decompressed";
   return {};
 }
 
-std::string LogIndex::Take(std::uint64_t offset, const BlockHeader& header,
-                           const std::vector<std::uint8_t>& stored) {
+std::string LogIndex::Take(std::uint64_t offset, const BlockHeader& header, BlockScratch* scratch) {
   duration_ns_ = std::max(duration_ns_, header.time_ns);
   if (header.type == BlockType::kEvents) return TakeEvents(offset, header);
   if (header.type == BlockType::kCheckpoint) {
@@ -203,7 +206,7 @@ std::string LogIndex::Take(std::uint64_t offset, const BlockHeader& header,
     return {};
   }
   std::vector<std::uint8_t> text;
-  if (std::string wrong = Decompress(header, stored, &text, 0); !wrong.empty()) return wrong;
+  if (std::string wrong = Decompress(header, scratch, &text, 0); !wrong.empty()) return wrong;
   if (header.type == BlockType::kEnd) return TakeEnd(AsText(text));
   ++metadata_blocks_;
   return metadata_.Add(AsText(text)).message();
@@ -261,12 +264,11 @@ void LogIndex::Keep(const LogCheckpoint& checkpoint) {
   checkpoint_stride_ *= 2;
 }
 
-Status LogIndex::ReadBlock(std::uint64_t offset, BlockHeader* header,
-                           std::vector<std::uint8_t>* stored, std::vector<std::uint8_t>* payload,
-                           std::size_t padding) const {
+Status LogIndex::ReadBlock(std::uint64_t offset, BlockHeader* header, BlockScratch* scratch,
+                           std::vector<std::uint8_t>* payload, std::size_t padding) const {
   bool cut_short = false;
-  std::string wrong = ReadStored(offset, header, stored, &cut_short);
-  if (wrong.empty()) wrong = Decompress(*header, *stored, payload, padding);
+  std::string wrong = ReadStored(offset, header, &scratch->stored, &cut_short);
+  if (wrong.empty()) wrong = Decompress(*header, scratch, payload, padding);
   if (wrong.empty()) return {};
   return Status::Error(fmt::format("{} is damaged at byte {}: {}", path_, offset, wrong));
 }

@@ -14,6 +14,8 @@
 #include "replay/log_metadata.h"
 #include "replay/status.h"
 
+struct ZSTD_DCtx_s;
+
 namespace trapline {
 
 // Where a block of events is; 32 bytes of memory for each block of the log.
@@ -41,6 +43,17 @@ struct LogEnd {
 
 // `end` as the text of the log's last block.
 std::string EndToText(const LogEnd& end);
+
+// What reading blocks needs and the next block can use again.
+struct BlockScratch {
+  BlockScratch() = default;
+  ~BlockScratch();
+  BlockScratch(const BlockScratch&) = delete;
+  BlockScratch& operator=(const BlockScratch&) = delete;
+
+  std::vector<std::uint8_t> stored;
+  ZSTD_DCtx_s* decompressor = nullptr;  // made when the first compressed block comes
+};
 
 // An opened log file. Immutable after Open; ReadBlock may be called from many threads.
 class LogIndex {
@@ -91,8 +104,8 @@ class LogIndex {
   std::uint64_t duration_ns() const { return duration_ns_; }
 
   // Reads the block at `offset` (of a BlockRef), checks it again, decompresses it. `payload` gets
-  // `padding` more bytes than there are, for decoders that read ahead. `stored` is scratch.
-  Status ReadBlock(std::uint64_t offset, BlockHeader* header, std::vector<std::uint8_t>* stored,
+  // `padding` more bytes than there are, for decoders that read ahead.
+  Status ReadBlock(std::uint64_t offset, BlockHeader* header, BlockScratch* scratch,
                    std::vector<std::uint8_t>* payload, std::size_t padding) const;
 
  private:
@@ -102,11 +115,10 @@ class LogIndex {
   // is well; *cut_short if the file ends inside the block.
   std::string ReadStored(std::uint64_t offset, BlockHeader* header,
                          std::vector<std::uint8_t>* stored, bool* cut_short) const;
-  std::string Decompress(const BlockHeader& header, const std::vector<std::uint8_t>& stored,
+  std::string Decompress(const BlockHeader& header, BlockScratch* scratch,
                          std::vector<std::uint8_t>* payload, std::size_t padding) const;
   // Takes in a verified block; returns what is wrong with it.
-  std::string Take(std::uint64_t offset, const BlockHeader& header,
-                   const std::vector<std::uint8_t>& stored);
+  std::string Take(std::uint64_t offset, const BlockHeader& header, BlockScratch* scratch);
   std::string TakeEvents(std::uint64_t offset, const BlockHeader& header);
   std::string TakeEnd(const std::string& text);
   void Keep(const LogCheckpoint& checkpoint);

@@ -88,7 +88,7 @@ void LogReader::SiftDown() {
 
 bool LogReader::Load(Stream& stream) {
   const BlockRef& block = (*stream.blocks)[stream.block];
-  status_ = index_.ReadBlock(block.offset, &stream.header, &stored_, &stream.payload, kPadding);
+  status_ = index_.ReadBlock(block.offset, &stream.header, &scratch_, &stream.payload, kPadding);
   if (!status_.ok()) return false;
   if (stream.decoder == nullptr) {
     stream.decoder = std::make_unique<EventDecoder>(stream.thread, &stacks_);

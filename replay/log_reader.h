@@ -62,7 +62,7 @@ class LogReader {
   StackTable stacks_;
   std::uint64_t position_ = 0;
   Status status_;
-  std::vector<std::uint8_t> stored_;
+  BlockScratch scratch_;
 };
 
 }  // namespace trapline

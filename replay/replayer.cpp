@@ -28,6 +28,10 @@ std::uint64_t HeapBytes() {
   return information.uordblks + information.hblkhd;
 }
 
+std::uint64_t Scaled(std::uint64_t ns, double share) {
+  return static_cast<std::uint64_t>(static_cast<double>(ns) * share);
+}
+
 // One detector of the replay, split or not.
 class Lane {
  public:
@@ -66,10 +70,11 @@ class Lane {
 
   bool ambiguous() const { return split_ != nullptr && split_->ambiguous(); }
 
-  DetectorResult Result() const {
+  // `cpu_share`: of the time that passed, how much this thread had a processor.
+  DetectorResult Result(double cpu_share) const {
     DetectorResult result;
     result.name = name_;
-    result.cpu_ns = cpu_ns_ + (split_ == nullptr ? 0 : split_->cpu_ns());
+    result.cpu_ns = Scaled(wall_ns_, cpu_share) + (split_ == nullptr ? 0 : split_->cpu_ns());
     result.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(memory_bytes_, 0));
     const auto add = [&result](const Detector& detector) {
       result.races.insert(result.races.end(), detector.races().begin(), detector.races().end());
@@ -100,9 +105,9 @@ class Lane {
   void Measured(Work&& work) {
     // Asking malloc takes time in proportion to its free lists.
     const std::uint64_t heap = shares_heap_ ? HeapBytes() : 0;
-    const std::uint64_t cpu = ThreadCpuNs();
+    const std::uint64_t started = MonotonicNs();
     work();
-    cpu_ns_ += ThreadCpuNs() - cpu;
+    wall_ns_ += MonotonicNs() - started;
     if (shares_heap_) memory_bytes_ += static_cast<std::int64_t>(HeapBytes() - heap);
   }
 
@@ -123,7 +128,7 @@ class Lane {
   bool shares_heap_;    // with other detectors
   std::unique_ptr<Detector> whole_;
   std::unique_ptr<ShardedDetector> split_;
-  std::uint64_t cpu_ns_ = 0;
+  std::uint64_t wall_ns_ = 0;
   std::int64_t memory_bytes_ = 0;
 };
 
@@ -237,24 +242,28 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   for (const std::string& name : options.detectors) {
     if (Status status = MakeLane(name, options, &lanes); !status.ok()) return status;
   }
+  // Phases are measured by the wall clock, since asking for processor time is a system call, and
+  // scaled to the processor time of the whole.
   const std::uint64_t started = MonotonicNs();
+  const std::uint64_t cpu_started = ThreadCpuNs();
   const Sequence last = std::min(options.last, index.complete_up_to());
   LogReader reader(index, 0, last);
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
-  std::array<std::uint64_t, kEventKinds> kinds{};
+  // In turns, since a counter that was just written has to be waited for.
+  std::array<std::array<std::uint64_t, kEventKinds>, 4> kinds{};
   std::vector<std::size_t> crossing;
   std::uint64_t progress_at = 0;
   for (;;) {
     const std::uint64_t first = reader.position();
-    const std::uint64_t before = ThreadCpuNs();
+    const std::uint64_t before = MonotonicNs();
     const std::size_t count = reader.Read(events.data(), nullptr, events.size());
-    result->read_ns += ThreadCpuNs() - before;
+    result->read_ns += MonotonicNs() - before;
     if (count == 0) break;
     const std::span<const Event> batch(events.data(), count);
     crossing.clear();
     for (std::size_t i = 0; i < count; ++i) {
       const Event& event = batch[i];
-      ++kinds[static_cast<std::size_t>(event.kind)];
+      ++kinds[i % kinds.size()][static_cast<std::size_t>(event.kind)];
       if (!IsPlainAccess(event.kind) ||
           event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
         continue;
@@ -281,13 +290,16 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   }
   if (!reader.status().ok()) return reader.status();
   result->events = reader.position();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] != 0) result->kinds[static_cast<EventKind>(i)] = kinds[i];
+  for (std::size_t kind = 0; kind < kEventKinds; ++kind) {
+    std::uint64_t count = 0;
+    for (const auto& some : kinds) count += some[kind];
+    if (count != 0) result->kinds[static_cast<EventKind>(kind)] = count;
   }
-  for (const auto& lane : lanes) {
-    lane->Finish();
-    result->detectors.push_back(lane->Result());
-  }
+  for (const auto& lane : lanes) lane->Finish();
+  const double cpu_share = static_cast<double>(ThreadCpuNs() - cpu_started) /
+                           static_cast<double>(std::max<std::uint64_t>(MonotonicNs() - started, 1));
+  result->read_ns = Scaled(result->read_ns, cpu_share);
+  for (const auto& lane : lanes) result->detectors.push_back(lane->Result(cpu_share));
   WholeAccesses whole(result->kinds.contains(EventKind::kCopyHistory) ||
                       result->kinds.contains(EventKind::kUntrack));
   for (const DetectorResult& detector : result->detectors) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detector/access_places.h"
 #include "detector/barrier_rounds.h"
 #include "detector/fasttrack_core.h"
 #include "detector/lockset.h"
@@ -199,31 +200,56 @@ TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
   EXPECT_EQ(shadow.FindExact(std::uint64_t{1} << 40, 8), nullptr);
 }
 
-TEST(AccessRecordTest, KeepsWhatAReportNeeds) {
-  Event event = Write(5, 0xffff800012345678, 32768, 0x7fffdeadbeef);
-  event.stack = 0x89abcdef;
-  const AccessRecord record = AccessRecord::Make(Epoch(5, 9), event, (std::uint64_t{1} << 48) - 2);
-  EXPECT_EQ(record.Unpack(EventKind::kWrite),
-            (Access{(std::uint64_t{1} << 48) - 2, 0xffff800012345678, 32768, 0x7fffdeadbeef,
-                    0x89abcdef, 5, EventKind::kWrite}));
+TEST(AccessRecordTest, KeepsPositionAndPlace) {
+  const std::uint64_t position = (std::uint64_t{1} << 40) - 2;
+  const AccessRecord record = AccessRecord::Make(Epoch(5, 9), position, 0xfffffe);
+  EXPECT_EQ(record.epoch, Epoch(5, 9));
+  EXPECT_EQ(record.position(), position);
+  EXPECT_EQ(record.place(), 0xfffffe);
+}
+
+TEST(AccessPlacesTest, EqualPlacesHaveOneNumber) {
+  AccessPlaces places;
+  std::mt19937 random(1);
+  std::map<PlaceId, AccessPlace> known;
+  for (int i = 0; i < 20000; ++i) {
+    const AccessPlace place{random() % 30, random() % 5 * 8,
+                            static_cast<std::uint32_t>(random() % 2 * 4),
+                            static_cast<std::uint32_t>(random() % 5)};
+    const PlaceId id = places.IdOf(place);
+    ASSERT_NE(id, 0);
+    ASSERT_EQ(known.emplace(id, place).first->second, place);
+  }
+  EXPECT_EQ(known.size(), 30 * 5 * 2 * 5);
+  EXPECT_EQ(places.id_limit(), known.size() + 1);
+}
+
+TEST(AccessPlacesTest, NumbersOfForgottenPlacesAreUsedAgain) {
+  AccessPlaces places;
+  for (std::uint64_t ip = 0; ip < 1000; ++ip) places.IdOf({ip, 0, 8, 0});
+  const PlaceId kept = places.IdOf({7, 0, 8, 0});
+  std::vector<bool> used(places.id_limit());
+  used[kept] = true;
+  places.Collect(used);
+  for (std::uint64_t ip = 2000; ip < 2999; ++ip) EXPECT_NE(places.IdOf({ip, 0, 8, 0}), kept);
+  EXPECT_EQ(places.id_limit(), 1001);
+  EXPECT_EQ(places.IdOf({7, 0, 8, 0}), kept);
 }
 
 TEST(ReaderListTest, KeepsTheLastReadOfEachThread) {
   using List = ReaderList<HostAllocator>;
   const auto record = [](ThreadId thread, Clock clock) {
-    return AccessRecord::Make(Epoch(thread, clock), Read(thread, 8 * clock, 8, 100 + clock), clock);
+    return AccessRecord::Make(Epoch(thread, clock), clock, 100 + static_cast<PlaceId>(clock));
   };
   std::mt19937 random(1);
   std::map<ThreadId, AccessRecord> expected{{3, record(3, 1)}, {5, record(5, 1)}};
   List* list = List::New(record(3, 1), record(5, 1));
   for (Clock clock = 2; clock < 500; ++clock) {
     const auto thread = static_cast<ThreadId>(random() % 40);
+    EXPECT_FALSE(list->Has(Epoch(thread, clock)));
     list = list->Put(record(thread, clock));
+    EXPECT_TRUE(list->Has(Epoch(thread, clock)));
     expected[thread] = record(thread, clock);
-    // A read of the same epoch changes nothing.
-    AccessRecord again = record(thread, clock + 1);
-    again.epoch = Epoch(thread, clock);
-    list = list->Put(again);
   }
   List* const copy = List::NewCopy(*list);
   List::Delete(list);

@@ -385,12 +385,17 @@ class Suite:
             expect((line, line) in races, f"replayed {races}", info)
 
     def killed_drain(self):
-        cwd = self.directory("killed-drain")
+        generator = random.Random(6)
+        for kill in range(self.options.kills):
+            self.kill_drain(self.directory(f"killed-drain-{kill}"), generator.random() * 0.3)
+
+    def kill_drain(self, cwd, delay):
         log = cwd / "log"
         with subprocess.Popen([self.trapline, "run", *STEPPED, "--record-only", f"--log={log}", "--", str(self.own("counter")), "8000"], cwd=cwd,
                               env=dict(ENVIRONMENT), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             expect(process.stdout.readline() == b"begin\n", "the program did not start")
             self.until(lambda: log.stat().st_size > 2000, "the log to grow")
+            time.sleep(delay)
             drain = self.drain_of(process.pid)
             expect(drain, "no drain found")
             os.kill(drain, 9)
@@ -406,13 +411,18 @@ class Suite:
         expect(not os.path.exists("/dev/shm/" + saved[1]), "the segment is still there")
 
     def both_killed(self):
-        cwd = self.directory("both-killed")
+        generator = random.Random(7)
+        for kill in range(self.options.kills):
+            self.kill_both(self.directory(f"both-killed-{kill}"), generator)
+
+    def kill_both(self, cwd, generator):
         log = cwd / "log"
         process = self.start_endless(cwd, log)
         try:
             self.until(lambda: log.stat().st_size > 2000, "the log to grow")
-            drain = self.drain_of(process.pid)
-            os.kill(drain, 9)
+            time.sleep(generator.random() * 0.3)
+            os.kill(self.drain_of(process.pid), 9)
+            time.sleep(generator.random() * 0.05)
         finally:
             process.kill()
             process.communicate(timeout=30)
@@ -530,7 +540,7 @@ def main():
     parser.add_argument("--filter", default="*", help="only tests that match one of these patterns, as 'fasttrack/*,family'")
     parser.add_argument("--all", action="store_true", help="only record and replay, but all programs of tests/races in all their builds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests to run at once")
-    parser.add_argument("--kills", type=int, default=3, help="times to kill a recording monitor")
+    parser.add_argument("--kills", type=int, default=3, help="times to kill a recording monitor, its drain, and both")
     parser.add_argument("--directory", type=Path, default=harness.ROOT / "build" / "log-online", help="where the programs are built")
     options = parser.parse_args()
     if not os.access(options.trapline, os.X_OK):
