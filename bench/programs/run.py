@@ -216,7 +216,7 @@ def summary(runs, native):
     good = [entry for entry in runs if entry.status == "ok"]
     result = {"status": runs[-1].status, "runs": len(runs), "races": sorted(set().union(*(entry.races for entry in runs)))}
     result["race_count"] = len(result["races"])
-    if runs[-1].status == "timed out":
+    if runs[-1].status == "timed out" and native:
         result |= {"seconds": runs[-1].seconds, "ratio": runs[-1].seconds / native["seconds"]}
     elif runs[-1].status == "ok":
         seconds = statistics.median(entry.seconds for entry in good)
