@@ -32,9 +32,9 @@ MIB = 1024  # of the kibibytes in which memory is measured
 
 
 def build_sources(program, checkout, directory):
-    """Copies the sources and carries out their macros."""
+    """Copies the sources and carries out their macros, unless that was done before."""
     if directory.exists():
-        shutil.rmtree(directory)
+        return
     shutil.copytree(checkout / program.directory, directory)
     if program.suite == "splash":
         macros = checkout / "pthread_macros" / "pthread.m4.stougie"
@@ -51,7 +51,9 @@ def build_sources(program, checkout, directory):
 
 
 def build(program, directory, output, flags):
-    """Compiles a program's sources, all at once."""
+    """Compiles a program's sources, all at once, unless that was done before."""
+    if output.exists():
+        return
     sources = [path.relative_to(directory) for pattern in program.sources for path in sorted(directory.glob(pattern))]
     compiler = "g++" if program.suite == "parsec" else "gcc"
     if compiler == "g++":
@@ -126,6 +128,7 @@ def tools_of(options):
 class Run:
     status: str  # "ok", "timed out", or what went wrong
     seconds: float = 0.0
+    processor: float = 0.0  # seconds, of all its threads
     kibibytes: int = 0
     races: set = field(default_factory=set)
     result: str = ""
@@ -174,12 +177,12 @@ def run(tool, program, words, stdin, directory, options):
     text += err.read_text(errors="replace")
     if expired.is_set():
         return Run("timed out", float(options.timeout))
-    seconds, kibibytes, status = peak.read_text().split()
+    seconds, processor, kibibytes, status = peak.read_text().split()
     code = os.waitstatus_to_exitcode(int(status))
     if code:
         return Run(f"exit {code}" if code > 0 else signal.Signals(-code).name)
     races = tool.races(report, text) if tool.races else set()
-    return Run("ok", float(seconds), int(kibibytes), races, result_of(program, directory, out, text))
+    return Run("ok", float(seconds), float(processor), int(kibibytes), races, result_of(program, directory, out, text))
 
 
 def measure(program, threads, tools, options):
@@ -201,8 +204,8 @@ def measure(program, threads, tools, options):
             if made.status == "ok" and runs["native"] and made.result != runs["native"][0].result:
                 made.status = "wrong result"
             runs[name].append(made)
-            print(f"{program.name}, {threads} threads, {name}: {made.status}, {made.seconds:.2f} s, "
-                  f"{made.kibibytes / MIB:.0f} MiB, {len(made.races)} races", file=sys.stderr, flush=True)
+            print(f"{program.name}, {threads} threads, {name}: {made.status}, {made.seconds:.2f} s, {made.processor:.2f} s of "
+                  f"processor time, {made.kibibytes / MIB:.0f} MiB, {len(made.races)} races", file=sys.stderr, flush=True)
     return runs
 
 
@@ -220,10 +223,12 @@ def summary(runs, native):
         result |= {"seconds": runs[-1].seconds, "ratio": runs[-1].seconds / native["seconds"]}
     elif runs[-1].status == "ok":
         seconds = statistics.median(entry.seconds for entry in good)
+        processor = statistics.median(entry.processor for entry in good)
         kibibytes = statistics.median(entry.kibibytes for entry in good)
-        result |= {"seconds": seconds, "mebibytes": kibibytes / MIB}
+        result |= {"seconds": seconds, "processor_seconds": processor, "mebibytes": kibibytes / MIB}
         if native:
-            result |= {"ratio": seconds / native["seconds"], "memory_ratio": kibibytes / MIB / native["mebibytes"],
+            result |= {"ratio": seconds / native["seconds"], "processor_ratio": processor / native["processor_seconds"],
+                       "memory_ratio": kibibytes / MIB / native["mebibytes"],
                        "memory_added_mebibytes": kibibytes / MIB - native["mebibytes"]}
     return result
 
@@ -264,6 +269,8 @@ def table(title, rows, tools, native_text, text, mean_key=None):
 def tables(rows, tools):
     return "\n".join([
         table("Time, as a ratio to native", rows, tools, "{seconds:.2f} s", "{ratio:.1f}", "ratio"),
+        table("Processor time of all threads, as a ratio to native (little disturbed by what else the machine does)", rows, tools,
+              "{processor_seconds:.2f} s", "{processor_ratio:.1f}", "processor_ratio"),
         table("Peak memory, as a ratio to native, and what is added", rows, tools, "{mebibytes:.0f} MiB",
               "{memory_ratio:.1f}, +{memory_added_mebibytes:.0f} MiB", "memory_ratio"),
         table("Distinct races", rows, tools, "", "{race_count}")])
@@ -274,7 +281,7 @@ def main():
     parser.add_argument("--splash", type=Path, help="checkout of Splash-3")
     parser.add_argument("--parsec", type=Path, help="checkout of parsec-benchmark")
     parser.add_argument("--trapline", type=Path, default=ROOT / "build" / "bin" / "trapline")
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "bench-programs", help="directory for what is built and run")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "bench-programs", help="directory for what is built and run; what was built there is used again")
     parser.add_argument("--programs", default=",".join(program.name for program in PROGRAMS))
     parser.add_argument("--policies", default="adaptive,exact", help="of Trapline")
     parser.add_argument("--tools", default="tsan,helgrind,drd", help="beside Trapline")
