@@ -1,6 +1,6 @@
-// peak FILE PROGRAM [ARG...]: runs the program and writes to FILE: seconds, seconds of processor time, peak resident memory in
-// KiB (of the largest of it and its waited-for descendants), wait status. It is a small process of its own because peak memory
-// is inherited across execve.
+// peak FILE PROGRAM [ARG...]: runs the program and writes to FILE: seconds, seconds of processor
+// time, peak resident memory in KiB (of the largest of it and its waited-for descendants), wait
+// status. It is a small process of its own because peak memory is inherited across execve.
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ static double Now(void) {
   return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 3) return 125;
   double started = Now();
   pid_t child = fork();
@@ -29,9 +29,10 @@ int main(int argc, char **argv) {
   struct rusage usage;
   if (wait4(child, &status, 0, &usage) != child) return 125;
   double seconds = Now() - started;
-  FILE *file = fopen(argv[1], "w");
+  FILE* file = fopen(argv[1], "w");
   if (!file) return 125;
-  fprintf(file, "%.6f %.6f %ld %d\n", seconds, Seconds(usage.ru_utime) + Seconds(usage.ru_stime), usage.ru_maxrss, status);
+  fprintf(file, "%.6f %.6f %ld %d\n", seconds, Seconds(usage.ru_utime) + Seconds(usage.ru_stime),
+          usage.ru_maxrss, status);
   if (fclose(file)) return 125;
   return 0;
 }
