@@ -926,7 +926,10 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
   if (address - kMirrorOffset < kUserAddressEnd) {
     address -= kMirrorOffset;
     const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
-    if (verdict != FaultVerdict::kMapped) process_->tracking()->Retract(*carrier_, Registers().rip);
+    if (Tracking* const tracking = process_->tracking();
+        verdict != FaultVerdict::kMapped && tracking != nullptr) {
+      tracking->Retract(*carrier_, Registers().rip);
+    }
     return verdict;
   }
   // An instruction that was copied as it is. If it has to be checked, it leaves the cache for that.

@@ -353,8 +353,6 @@ void RuntimeCalls::End(const Call& call, std::uint64_t rax, RuntimeCallSink& sin
       sink.Event(TRAPLINE_BARRIER_LEAVE, object, call.value, ip);
       break;
     case RuntimeCall::kOnce:
-      sink.Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
-      break;
     case RuntimeCall::kGuardAcquire:  // also after an attempt of another thread that failed
       sink.Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
       break;
