@@ -73,7 +73,7 @@ struct ThreadPage {
   // The event queue: entries [tail, head) modulo its size. The thread moves head, whoever drains
   // the queue moves tail.
   std::uint64_t queue_head, queue_tail;
-  std::uint64_t native;  // Carrier::native
+  std::uint64_t native;  // Carrier::native(), which the monitor sets
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {

@@ -73,8 +73,9 @@ struct trapline_agent_interface {
    * Never for TRAPLINE_READ to
    * TRAPLINE_ATOMIC_UPDATE, which are `access`'s. */
   void (*event)(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip);
-  /* An access by the program's code at `ip`, checked at once against its caller's stack:
-   * TRAPLINE_READ ... TRAPLINE_ATOMIC_UPDATE. Cheap (no exit) while accesses are not tracked.
+  /* An access by the program's code at `ip`: TRAPLINE_READ ... TRAPLINE_ATOMIC_UPDATE. No exit
+   * while accesses are not tracked, nor for reads and writes from the code cache, which are queued,
+   * and from hot code on its own pages, which do not count; otherwise checked at once.
    * `stack_pointer`: the program's stack pointer right after the call returns, from which its
    * frames are found. */
   void (*access)(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip,

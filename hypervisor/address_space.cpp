@@ -394,7 +394,7 @@ void AddressSpace::DropTranslations(const PageRun& run) {
 
 // Whether the owner of the pages may have used them in code that was not checked.
 bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
-  if (!owner.was_native) return false;
+  if (!owner.was_native()) return false;
   for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
     const std::uint64_t entry = owner.view(View::kClosed).Lookup({page});
     if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
@@ -627,7 +627,7 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
     PageState state = PageState::kUntracked;
     if (region != regions_.end() && region->second.Trackable())
       state = TouchTracked(carrier, at, write, region);
-    const bool cold = states_->policy() == SharingPolicy::kAdaptive && !carrier.native;
+    const bool cold = states_->policy() == SharingPolicy::kAdaptive && !carrier.native();
     if (state == PageState::kShared || (cold && state != PageState::kUntracked)) {
       if (!parts.empty() && parts.back().end == at) {
         parts.back().end = next;
@@ -711,15 +711,15 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   if (view == View::kClosed && !fetch && it->second.Trackable()) {
     const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
     PageRun run = states_->Find(address.value, it->first, it->second.end);
-    if (run.state == PageState::kShared && adaptive && carrier.native &&
+    if (run.state == PageState::kShared && adaptive && carrier.native() &&
         Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
       run = states_->Find(address.value, it->first, it->second.end);
     }
     const bool visible = PageStates::Visible(run, carrier.thread_page().logical_thread) ||
                          (run.state == PageState::kReadOnly && !write);
-    const bool free = adaptive && carrier.native && run.state == PageState::kUntouched;
+    const bool free = adaptive && carrier.native() && run.state == PageState::kUntouched;
     if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
-    if (adaptive && !carrier.native && run.state != PageState::kUntracked)
+    if (adaptive && !carrier.native() && run.state != PageState::kUntracked)
       return FaultVerdict::kShared;
     if (carrier.distrusted_faults == 0) return MapTouched(carrier, address.value, write, it);
   }

@@ -153,9 +153,7 @@ int GuestThread::Run() {
   }
   adaptive_ = tracking != nullptr && code_cache() != nullptr &&
               process_->address_space().policy() != SharingPolicy::kExact;
-  carrier_->native = carrier_->was_native = false;
-  carrier_->last_reopened = {};
-  page.native = 0;
+  carrier_->StartThread();
   if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
   view_ = View::kOpen;
@@ -725,7 +723,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
       case FaultVerdict::kShared:
         if (EnterCache()) return;
         // Code that the cache refuses (a JIT's) counts as hot.
-        if (adaptive_ && !carrier_->native && !step_ && !detached_) {
+        if (adaptive_ && !carrier_->native() && !step_ && !detached_) {
           GoNative();
           return;
         }
@@ -806,16 +804,14 @@ void GuestThread::FinishLeave() {
 // Whether the thread has been in the code cache for so long that native code is worth a try: where
 // it meets no page that other threads use, it stays there (architecture.md, "Leaving").
 bool GuestThread::PrefersNative() {
-  return adaptive_ && !carrier_->native && view_ == View::kClosed && !step_ &&
+  return adaptive_ && !carrier_->native() && view_ == View::kClosed && !step_ &&
          GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;
 }
 
 void GuestThread::StartTracked() {
   const TrackOptions& options = process_->options().tracking;
   const SharingPolicy policy = process_->address_space().policy();
-  carrier_->native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
-  carrier_->was_native = carrier_->was_native || carrier_->native;
-  carrier_->thread_page().native = carrier_->native ? 1 : 0;
+  carrier_->SetNative(policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared);
   shortest_patience_ = patience_ = options.hot_after != 0 ? options.hot_after : kPatience;
   if (adaptive_) {
     GuestCodeCache::ThreadOf(*carrier_).leave_after =
@@ -833,8 +829,7 @@ void GuestThread::GoNative() {
       Detach();
     }
   }
-  carrier_->native = carrier_->was_native = true;
-  carrier_->thread_page().native = 1;
+  carrier_->SetNative(true);
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   native_since_ = ProcessorTime();
 }
@@ -856,9 +851,8 @@ bool GuestThread::EnterCache() {
     caller.gpr[kRsp] += sizeof caller.rip;
   process_->tracking()->SetFrames(*carrier_, caller);
   EnterView(View::kClosed);
-  if (adaptive_ && carrier_->native) {
-    carrier_->native = false;
-    carrier_->thread_page().native = 0;
+  if (adaptive_ && carrier_->native()) {
+    carrier_->SetNative(false);
     const std::uint64_t stint = ProcessorTime() - native_since_;
     counters().native_time += stint;
     ++counters().returns;

@@ -78,9 +78,20 @@ class Carrier {
   // A thread of the program runs on it (Machine::Acquire to Release).
   bool in_use = false;
 
-  // SharingPolicy::kAdaptive: the thread runs natively until it meets a shared page, or it has done
-  // so since it began; else it runs in the code cache.
-  bool native = false, was_native = false;
+  // Another thread begins: none of the following is known of it.
+  void StartThread() {
+    thread_page_->native = 0;
+    was_native_ = false;
+    last_reopened = {};
+  }
+  // Policies under which pages have owners: whether the thread runs natively until it meets a
+  // shared page, instead of in the code cache; and whether it ever did.
+  bool native() const { return thread_page_->native != 0; }
+  bool was_native() const { return was_native_; }
+  void SetNative(bool native) {
+    thread_page_->native = native ? 1 : 0;
+    was_native_ = was_native_ || native;
+  }
   PageRun last_reopened;  // the last pages that AddressSpace::Reopen gave the thread
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
@@ -93,6 +104,7 @@ class Carrier {
  private:
   friend class Machine;
   unsigned number_;
+  bool was_native_ = false;
   std::unique_ptr<Vcpu> vcpu_;
   GuestMemory& memory_;
   const SystemPages& system_;

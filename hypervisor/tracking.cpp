@@ -307,8 +307,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
       !site.locked && (site.atomic || (PageOf(access.address).in_module &&
                                        observer_.IsAtomicVariable(access.address)));
   const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
-  if (IsAtomic(kind) && access.read)
-    AcquireFormerLocked(thread, access.address, access.address + access.size);
+  AcquireFormerLocked(thread, access, kind);
   observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
   if (!site.atomic && !access.write) NoteLoad(state, access, kind);
 }
@@ -338,8 +337,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   for (MemoryAccess access : accesses) {
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
-    if (IsAtomic(kind) && access.read)
-      AcquireFormerLocked(thread, access.address, access.address + access.size);
+    AcquireFormerLocked(thread, access, kind);
     EmitLocked(carrier, access, registers, kind);
     if (!access.write) NoteLoad(states_[thread], access, kind);
   }
@@ -575,6 +573,11 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   }
 }
 
+void Tracking::AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind) {
+  if (IsAtomic(kind) && kind != EventKind::kAtomicWrite)
+    AcquireFormerLocked(thread, access.address, access.address + access.size);
+}
+
 // What `thread` reads natively, atomically it may be, on these pages nobody will see: it takes in
 // now what was released there.
 void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
@@ -712,8 +715,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
       const EventKind kind =
           ClassifyLocked(thread, part.access, by_debug_info, part.access.atomic && exchanges);
       synchronises = synchronises || IsAtomic(kind);
-      if (IsAtomic(kind) && kind != EventKind::kAtomicWrite)
-        AcquireFormerLocked(thread, part.access.address, part.access.address + part.access.size);
+      AcquireFormerLocked(thread, part.access, kind);
       EmitLocked(carrier, part.access, registers, kind);
       // What is atomic is carried out under the lock: it sees what was reported.
       if (kind == EventKind::kRead) NoteLoad(states_[thread], part.access, kind);

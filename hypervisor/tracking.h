@@ -203,6 +203,8 @@ class Tracking {
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
   void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
+  // The same for an access reported as `kind`, if that is an atomic load or update.
+  void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind);
   void SplitFormerLocked(std::uint64_t address);
   bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   // An atomic access of `size` bytes at `word`.
@@ -249,7 +251,7 @@ class Tracking {
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<CachedPage, kCachedPages> cached_pages_;
   std::map<std::uint64_t, std::uint64_t> freed_;    // blocks whose free counts as a write: ends
-  std::map<std::uint64_t, FormerPages> former_;     // by start; SharingPolicy::kShared only
+  std::map<std::uint64_t, FormerPages> former_;     // by start; never under SharingPolicy::kExact
   std::uint64_t losses_ = 0;                        // keys given out for them
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end

@@ -740,7 +740,7 @@ class AdaptivePages : public AddressSpaceTest {
   // Native code of the thread does; false if it must go to the cache for that.
   bool UseNatively(std::size_t thread, bool write) {
     Carrier& carrier = *carriers_[thread];
-    carrier.native = carrier.was_native = true;
+    carrier.SetNative(true);
     const std::uint64_t old = carrier.view(View::kClosed).Lookup({kPage});
     if (old == 0 || (write && (old & PageEntry::kWritable) == 0)) {
       const FaultVerdict verdict =
