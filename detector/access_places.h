@@ -14,16 +14,34 @@
 
 namespace trapline {
 
-// An instruction with its call stack, and where its access lies about the word whose history
-// remembers it. The latter is a distance, so that a loop over an array has few places, and one to
-// the word, so that all cells of a word that was accessed at once remember the same.
+// An instruction with its call stack, and where its access lies. Of a short access that is a
+// distance, so that a loop over an array has few places, and one to the word whose history
+// remembers it, so that all cells of a word that was accessed at once remember the same. Of a long
+// one (memcpy, read) it is the address, so that it has one place for all its words.
 struct AccessPlace {
   std::uint64_t ip = 0;
-  std::uint64_t word_offset = 0;  // from the first byte of the access to the word; may wrap
+  std::uint64_t where =
+      0;  // from the first byte of the access to the word, may wrap; or its address
   std::uint32_t size = 0;
   std::uint32_t stack = 0;
 
+  // The place of an access as the word at `word` remembers it.
+  static AccessPlace Make(std::uint64_t ip, std::uint64_t address, std::uint32_t size,
+                          std::uint32_t stack, std::uint64_t word) {
+    return {ip, IsLong(size) ? address : word - address, size, stack};
+  }
+  // The address of that access.
+  std::uint64_t AddressFor(std::uint64_t word) const { return IsLong(size) ? where : word - where; }
+  // The history has moved to a word `distance` bytes further; what it tells of has not.
+  void Move(std::uint64_t distance) {
+    if (!IsLong(size)) where += distance;
+  }
+
   friend bool operator==(const AccessPlace&, const AccessPlace&) = default;
+
+ private:
+  // Longer than any instruction's single access.
+  static bool IsLong(std::uint32_t size) { return size > 64; }
 };
 
 // Not thread-safe.
@@ -33,9 +51,9 @@ class AccessPlaces {
 
   // The number of `place`, 0 when there are too many that are in use.
   [[gnu::always_inline]] PlaceId IdOf(const AccessPlace& place) {
-    // The offset is a multiple of the access's size, mostly; hence the shift.
+    // The distance is a multiple of the access's size, mostly; hence the shift.
     const std::uint64_t key =
-        place.ip + (std::uint64_t{place.stack} << 32) + (place.word_offset << 20) + place.size;
+        place.ip + (std::uint64_t{place.stack} << 32) + (place.where << 20) + place.size;
     Recent& recent = recent_[key * 0x9e3779b97f4a7c15u >> (64 - kRecentBits)];
     if (recent.id == 0 || recent.place != place) [[unlikely]]
       recent = {place, Find(place)};
@@ -54,7 +72,7 @@ class AccessPlaces {
  private:
   struct Hash {
     std::size_t operator()(const AccessPlace& place) const {
-      return HashOf(place.ip, place.word_offset, place.size, place.stack);
+      return HashOf(place.ip, place.where, place.size, place.stack);
     }
   };
   struct Recent {

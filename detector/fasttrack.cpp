@@ -31,7 +31,7 @@ void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, st
     cell.Transform([&](AccessRecord record) {
       if (record.place() == 0) return record;
       AccessPlace place = places_[record.place()];
-      place.word_offset += moved;
+      place.Move(moved);
       record.set_place(places_.IdOf(place));
       return record;
     });
@@ -42,7 +42,7 @@ Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
                                  std::uint64_t address) const {
   const AccessPlace& place = places_[record.place()];
   return {.index = record.position(),
-          .address = WordOf(address) - place.word_offset,
+          .address = place.AddressFor(WordOf(address)),
           .size = place.size,
           .ip = place.ip,
           .stack = place.stack,

@@ -72,8 +72,9 @@ class FastTrackAnalysis {
   [[gnu::always_inline]] AccessRecord Pack(const Event& event, std::uint64_t index, Epoch epoch,
                                            std::uint64_t address) {
     return AccessRecord::Make(epoch, index,
-                              places_.IdOf({event.ip, WordOf(address) - event.address,
-                                            static_cast<std::uint32_t>(event.size), event.stack}));
+                              places_.IdOf(AccessPlace::Make(event.ip, event.address,
+                                                             static_cast<std::uint32_t>(event.size),
+                                                             event.stack, WordOf(address))));
   }
   Access Unpack(const AccessRecord& record, EventKind kind, std::uint64_t address) const;
   [[gnu::noinline]] void Report(const AccessRecord& prior, EventKind kind, const Event& event,

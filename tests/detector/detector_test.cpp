@@ -68,6 +68,25 @@ TEST(Report, ShowsBothAccesses) {
   }
 }
 
+TEST(Report, EarlierAccessesAreShownWholeWhereTheyWereMade) {
+  // A long access is remembered by its address, a short one by its distance: both also after the
+  // history has moved to another word.
+  for (const std::uint64_t size : {8, 64, 65, 4096}) {
+    const auto stayed = RunOn(
+        "fasttrack", {Fork(0, 1), Write(0, kX + 16, size, 1), Write(1, kX + 16 + size - 8, 4, 2)});
+    ASSERT_EQ(stayed->races().size(), 1U) << size;
+    EXPECT_EQ(stayed->races()[0].first.address, kX + 16);
+    EXPECT_EQ(stayed->races()[0].first.size, size);
+    EXPECT_EQ(stayed->races()[0].address, kX + 16 + size - 8);
+    const auto moved = RunOn(
+        "fasttrack", {Fork(0, 1), Write(0, kX + 16, size, 1), Copy(0, kX + 0x10000, kX + 16, size),
+                      Write(1, kX + 0x10000 + size - 8, 4, 2)});
+    ASSERT_EQ(moved->races().size(), 1U) << size;
+    EXPECT_EQ(moved->races()[0].first.address, kX + 16);
+    EXPECT_EQ(moved->races()[0].first.size, size);
+  }
+}
+
 TEST(Report, OneRaceForEachPairOfInstructions) {
   std::vector<Event> trace{Fork(0, 1)};
   for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(0, kX + 8 * i, 8, 1));
