@@ -79,7 +79,7 @@ class AccessPlaces {
     AccessPlace place;
     PlaceId id = 0;
   };
-  static constexpr int kRecentBits = 11;
+  static constexpr int kRecentBits = 13;
   static constexpr std::size_t kRecent = std::size_t{1} << kRecentBits;
   static constexpr std::size_t kMaxPlaces = (std::size_t{1} << kPlaceBits) - 1;
   static constexpr std::size_t kFirstCollection = std::size_t{1} << 18;

@@ -6,6 +6,7 @@
 
 #include "detector/access_history.h"
 #include "detector/detector_base.h"
+#include "detector/line_set.h"
 #include "detector/shadow_memory.h"
 #include "detector/synchronisation.h"
 
@@ -53,7 +54,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
   // Reports the races of a plain access with earlier atomic ones.
   void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
-    if (atomics_.empty()) return;
+    if (!atomic_lines_.MayTouch(event.address, event.size)) return;
     const VectorClock& clock = synchronisation_.ClockOf(event.thread);
     atomics_.ForEachExisting(
         event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
@@ -90,6 +91,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   void AtomicRelease(const Event& event) {
     if (event.kind == EventKind::kAtomicRead || !Releases(event.order)) return;
     const bool continues_sequence = event.kind == EventKind::kAtomicRmw;
+    atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
       synchronisation_.AtomicRelease(event.thread, cell.released, continues_sequence);
     });
@@ -99,6 +101,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   void RecordAtomic(const Event& event, std::uint64_t index) {
     const TimedAccess entry{synchronisation_.EpochOf(event.thread), derived().LocksetOf(event),
                             MakeAccess(event, index)};
+    atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
       AccessHistory& history = IsWrite(event.kind) ? cell.writes : cell.reads;
       if (derived().RecordsAtomics()) {
@@ -109,13 +112,20 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     });
   }
 
-  void ClearAtomics(std::uint64_t address, std::uint64_t size) { atomics_.Clear(address, size); }
+  void ClearAtomics(std::uint64_t address, std::uint64_t size) {
+    if (!atomic_lines_.MayTouch(address, size)) return;
+    atomics_.Clear(address, size);
+    if (atomics_.empty()) atomic_lines_.Clear();
+  }
   void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
-    if (!atomics_.empty()) atomics_.Copy(destination, source, size);
+    if (atomics_.empty()) return;
+    atomic_lines_.Add(destination, size);
+    atomics_.Copy(destination, source, size);
   }
 
   Synchronisation<Clocks> synchronisation_;
   ShadowMemory<Atomics> atomics_;
+  LineSet atomic_lines_;  // where atomics_ may have something
 
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
