@@ -109,6 +109,9 @@ class ExecutionObserver {
   // The two questions this is made of. IsAtomicCode may be asked at any time by any thread.
   virtual bool IsAtomicCode(std::uint64_t ip) = 0;
   virtual bool IsAtomicVariable(std::uint64_t address) = 0;
+  // Whether the user said that this plain load or store is no atomic operation, whatever else its
+  // word is used for.
+  virtual bool IsPlain(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }
   // Whether there may be variables at the address that debug info tells of.
   virtual bool IsInModule(std::uint64_t address) = 0;
 };

@@ -338,10 +338,12 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   ++statistics_.checks;
   const bool by_debug_info =
       !site.locked && (site.atomic || IsAtomicVariableLocked(access.address));
-  const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
+  EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
+  const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
+  if (plain) kind = PlainKind(access);
   AcquireFormerLocked(thread, access, kind);
   QueueLocked(thread, kind, access, site.rip, frame);
-  if (!site.atomic && !access.write) NoteLoad(state, access, kind);
+  if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
 }
 
 void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
@@ -763,8 +765,12 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     CatchUpLocked(thread);
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
-      const EventKind kind =
+      EventKind kind =
           ClassifyLocked(thread, part.access, by_debug_info, part.access.atomic && exchanges);
+      if (IsAtomic(kind) && !part.access.atomic &&
+          observer_.IsPlain(registers.rip, part.access.address)) {
+        kind = PlainKind(part.access);
+      }
       synchronises = synchronises || IsAtomic(kind);
       AcquireFormerLocked(thread, part.access, kind);
       EmitLocked(carrier, part.access, registers, kind);

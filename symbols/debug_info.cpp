@@ -342,6 +342,12 @@ std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
   return frames;
 }
 
+SourceFrame DebugInfo::LineOf(std::uint64_t address) {
+  SourceFrame frame;
+  if (Unit* const unit = UnitOf(address)) TakeLine(*unit, address, frame);
+  return frame;
+}
+
 bool DebugInfo::IsAtomic(std::uint64_t address) {
   Unit* unit = UnitOf(address);
   if (unit == nullptr) return false;

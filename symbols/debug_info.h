@@ -29,6 +29,9 @@ class DebugInfo {
   // language mangles.
   std::vector<SourceFrame> Frames(std::uint64_t address);
 
+  // File and line by the line table alone; an empty file: not known.
+  SourceFrame LineOf(std::uint64_t address);
+
   // See Symbolizer::IsAtomicByDebugInfo.
   bool IsAtomic(std::uint64_t address);
 

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "symbols/debug_info.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/module_image.h"
+#include "symbols/source_lines.h"
 
 namespace trapline {
 namespace {
@@ -200,12 +202,20 @@ class Symbolizer::Implementation {
     {
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
-      answer = contents.debug_info && contents.debug_info->IsAtomic(pc - module->bias);
+      answer = contents.debug_info && (contents.debug_info->IsAtomic(pc - module->bias) ||
+                                       IsAtomicBySourceLocked(*module, contents, pc));
     }
     const std::unique_lock lock(answers_mutex_);
     atomic_code_[pc] = answer;
     answer_pages_.insert(PageOf(pc));
     return answer;
+  }
+
+  bool IsAtomicBySource(std::uint64_t pc) {
+    const Module* module = modules_.Find(pc);
+    if (module == nullptr) return false;
+    const std::unique_lock lock(mutex_);
+    return IsAtomicBySourceLocked(*module, ContentsOf(*module), pc);
   }
 
   bool IsAtomicVariable(std::uint64_t address) {
@@ -267,6 +277,14 @@ class Symbolizer::Implementation {
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
   };
+
+  bool IsAtomicBySourceLocked(const Module& module, Contents& contents, std::uint64_t pc) {
+    if (!contents.debug_info || !options_.use_files) return false;
+    const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
+    struct stat built = {};
+    return line.line != 0 && stat(module.path.c_str(), &built) == 0 &&
+           sources_.IsAtomic(line.file, line.line, built.st_mtime);
+  }
 
   Contents& ContentsOf(const Module& module) {
     const auto [at, is_new] = contents_.try_emplace(module.index);
@@ -381,6 +399,7 @@ class Symbolizer::Implementation {
   std::shared_mutex answers_mutex_;
   std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
   std::set<std::uint64_t> answer_pages_;  // with answers
+  SourceLines sources_;
 };
 
 Symbolizer::Symbolizer(Modules& modules, SymbolizerOptions options)
@@ -419,6 +438,10 @@ std::optional<StackVariable> Symbolizer::ResolveStack(std::uint64_t address,
 
 bool Symbolizer::IsAtomicByDebugInfo(std::uint64_t pc) {
   return implementation_->IsAtomicByDebugInfo(pc);
+}
+
+bool Symbolizer::IsAtomicBySource(std::uint64_t pc) {
+  return implementation_->IsAtomicBySource(pc);
 }
 
 bool Symbolizer::IsAtomicVariable(std::uint64_t address) {

@@ -101,9 +101,15 @@ class Symbolizer {
                                             std::span<const StackFrame> frames);
 
   // Whether the instruction at `pc` belongs to an atomic operation of the C++ or Rust library:
-  // inlined from, or lying in, a function declared in <atomic> and its relatives. False without
-  // debug info. Remembered for each pc; a repeated question costs some 10 ns.
+  // inlined from, or lying in, a function declared in <atomic> and its relatives; or is one by the
+  // text of its source line. False without debug info. Remembered for each pc; a repeated question
+  // costs some 10 ns.
   bool IsAtomicByDebugInfo(std::uint64_t pc);
+
+  // Whether the source, if it can be read and is not younger than the program, names an atomic
+  // operation on the line of the instruction at `pc`: see AtomicLines. Part of the answer of
+  // IsAtomicByDebugInfo.
+  bool IsAtomicBySource(std::uint64_t pc);
 
   // Whether `address` lies in a global variable, or a member or element of one, of type _Atomic or
   // std::atomic, or is the guard of a static local variable. False without debug info (the guard:

@@ -7,6 +7,7 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 #include "symbols/module_image.h"
 
@@ -91,12 +92,14 @@ std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
 
 ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                                  const std::vector<std::string>& track,
-                                 const std::vector<std::string>& untrack)
+                                 const std::vector<std::string>& untrack,
+                                 AtomicPlacesOptions atomics)
     : is_untracked_(std::move(is_untracked)),
       modules_(WithoutMonitor()),
       unwinder_(modules_),
       symbolizer_(modules_),
       places_(track, untrack, symbolizer_),
+      atomics_(std::move(atomics), symbolizer_),
       cached_contexts_(kCachedContexts) {
   SetDescriptorMover(&MoveOutOfTheWay);
 }
@@ -116,6 +119,10 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
   event.size = size;
   event.ip = ip;
   event.stack = context;
+  if (kind == EventKind::kAtomicRead || kind == EventKind::kAtomicWrite) {
+    const std::lock_guard lock(said_mutex_);
+    atomics_.Note(ip, kind, address, size);
+  }
   Feed(event);
 }
 
@@ -513,6 +520,8 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   unwinder_.OnUnmap(start, end);
   symbolizer_.OnUnmap(start, end);
   places_.OnUnmap();
+  const std::lock_guard lock(said_mutex_);
+  atomics_.OnUnmap();
 }
 
 void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
@@ -539,6 +548,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   threads_.clear();
   threads_[thread] = std::move(survivor);
   ended_ = false;
+  atomics_.OnFork();
   for (const auto& sink : sinks_) sink->OnForkedChild();
 }
 
@@ -546,6 +556,7 @@ ExecutionObserver::Handover ExecutionEvents::OnExecute() {
   Handover handover;
   nlohmann::json options = nlohmann::json::object();
   for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
+  options[AtomicPlacesOptions::kName] = atomics_.options();
   handover.options = options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return handover;
 }
@@ -557,18 +568,36 @@ void ExecutionEvents::OnExecuteFailed() {
 int ExecutionEvents::OnExit(int status) {
   if (ended_) return status;
   ended_ = true;
+  WriteError(atomics_.Explanation());
   for (const auto& sink : sinks_) status = sink->OnExit(status);
   return status;
+}
+
+AtomicPlaces::Said ExecutionEvents::SaidOf(std::uint64_t ip, std::uint64_t address) {
+  if (atomics_.empty()) return AtomicPlaces::Said::kNothing;
+  const std::lock_guard lock(said_mutex_);
+  return std::max(ip != 0 ? atomics_.OfCode(ip) : AtomicPlaces::Said::kNothing,
+                  address != 0 ? atomics_.OfData(address) : AtomicPlaces::Said::kNothing);
 }
 
 bool ExecutionEvents::IsAtomic(std::uint64_t ip, std::uint64_t address) {
   return IsAtomicCode(ip) || IsAtomicVariable(address);
 }
 
-bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) { return symbolizer_.IsAtomicByDebugInfo(ip); }
+bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
+  const AtomicPlaces::Said said = SaidOf(ip, 0);
+  return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
+                                              : symbolizer_.IsAtomicByDebugInfo(ip);
+}
 
 bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {
-  return symbolizer_.IsAtomicVariable(address);
+  const AtomicPlaces::Said said = SaidOf(0, address);
+  return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
+                                              : symbolizer_.IsAtomicVariable(address);
+}
+
+bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
+  return SaidOf(ip, address) == AtomicPlaces::Said::kPlain;
 }
 
 }  // namespace trapline

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "symbols/modules.h"
 #include "symbols/symbolizer.h"
 #include "symbols/unwinder.h"
+#include "tools/atomic_places.h"
 #include "tools/intern_table.h"
 #include "tools/tracked_places.h"
 
@@ -83,10 +85,11 @@ struct HeapBlock {
 class ExecutionEvents : public ExecutionObserver {
  public:
   // `is_untracked`: whether a module's code does not count.
-  // `track`, `untrack`: as TrackedPlaces takes them.
+  // `track`, `untrack`: as TrackedPlaces takes them; `atomics`: as AtomicPlaces does.
   explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                            const std::vector<std::string>& track = {},
-                           const std::vector<std::string>& untrack = {});
+                           const std::vector<std::string>& untrack = {},
+                           AtomicPlacesOptions atomics = {});
 
   // Each sink gets every event, in the order in which they were added.
   void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
@@ -132,6 +135,7 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
   bool IsAtomicCode(std::uint64_t ip) override;
   bool IsAtomicVariable(std::uint64_t address) override;
+  bool IsPlain(std::uint64_t ip, std::uint64_t address) override;
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
@@ -159,6 +163,7 @@ class ExecutionEvents : public ExecutionObserver {
   };
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
+  AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
@@ -185,6 +190,8 @@ class ExecutionEvents : public ExecutionObserver {
   Unwinder unwinder_;
   Symbolizer symbolizer_;
   TrackedPlaces places_;
+  AtomicPlaces atomics_;
+  std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
 

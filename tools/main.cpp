@@ -72,7 +72,10 @@ Observation Observe(const RunOptions& options, const std::string& program,
       [rules = options.tracking](const std::string& file) {
         return IsUntrackedModule(rules, file);
       },
-      options.tracking.track_modules, options.tracking.untrack_modules);
+      options.tracking.track_modules, options.tracking.untrack_modules,
+      json.contains(AtomicPlacesOptions::kName)
+          ? OptionsOf<AtomicPlacesOptions>(json[AtomicPlacesOptions::kName])
+          : AtomicPlacesOptions());
   ExecutionEvents& events = *observation.events;
   const auto check = [initial](const Status& status) {
     if (status.ok()) return;
@@ -184,6 +187,7 @@ int HandOn(char** argv) {
 }  // namespace trapline
 
 int main(int argc, char** argv) {
+  using trapline::AtomicPlacesOptions;
   using trapline::LogRecording;
   using trapline::LogRecordingOptions;
   using trapline::RaceDetection;
@@ -217,6 +221,7 @@ int main(int argc, char** argv) {
   RunOptions options;
   RaceDetectionOptions detection;
   LogRecordingOptions log;
+  AtomicPlacesOptions atomics;
   std::string log_filter = "all";
   bool record_only = false;
   std::string policy, engine, follow = "all";
@@ -236,6 +241,17 @@ int main(int argc, char** argv) {
          "Do not check the code of this MODULE, the code or variable of this SYMBOL (a glob), "
          "or these bytes, ADDRESS+LENGTH; repeatable")
       ->allow_extra_args(false);
+  run->add_option(
+         "--atomic", atomics.atomic,
+         "Take the plain loads and stores of this PLACE for atomic operations: the code or "
+         "variable "
+         "of a symbol, the code of a source file (globs), or bytes, ADDRESS+LENGTH; repeatable")
+      ->allow_extra_args(false);
+  run->add_option("--plain", atomics.plain,
+                  "Take none of this PLACE's plain loads and stores for atomic; repeatable")
+      ->allow_extra_args(false);
+  run->add_flag("--explain", atomics.explain,
+                "Print at the end which plain loads and stores were taken for atomic, and why");
   run->add_option(
          "--engine", engine,
          "How checked code runs: cache (instrumented; the default) or step (an instruction "
@@ -352,6 +368,7 @@ int main(int argc, char** argv) {
   if (!detection.suppressions.empty())
     detection.suppressions = std::filesystem::absolute(detection.suppressions).string();
   nlohmann::json observer = nlohmann::json::object();
+  observer[AtomicPlacesOptions::kName] = atomics;
   if (!record_only) observer[RaceDetection::kOptionsName] = detection;
   if (!log.path.empty()) {
     log.path = std::filesystem::absolute(log.path).string();

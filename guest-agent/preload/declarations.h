@@ -154,6 +154,21 @@ void GOMP_taskloop_ull(void (*body)(void*), void* data, void (*copy)(void*, void
                        unsigned long long begin, unsigned long long end, unsigned long long step);
 void GOMP_taskwait_depend(void** depend);
 int omp_get_num_threads(void);
+
+/* LLVM's OpenMP. */
+void __kmpc_critical(void* location, int thread, void* name);
+void __kmpc_critical_with_hint(void* location, int thread, void* name, unsigned hint);
+void __kmpc_end_critical(void* location, int thread, void* name);
+void __kmpc_ordered(void* location, int thread);
+void __kmpc_end_ordered(void* location, int thread);
+void __kmpc_doacross_post(void* location, int thread, const void* iteration);
+void __kmpc_doacross_wait(void* location, int thread, const void* iteration);
+int __kmpc_reduce(void* location, int thread, int variables, size_t size, void* data,
+                  void (*function)(void*, void*), void* lock);
+int __kmpc_reduce_nowait(void* location, int thread, int variables, size_t size, void* data,
+                         void (*function)(void*, void*), void* lock);
+void __kmpc_end_reduce(void* location, int thread, void* lock);
+void __kmpc_end_reduce_nowait(void* location, int thread, void* lock);
 void omp_set_lock(void* lock);
 void omp_set_lock_(void* lock);
 void omp_set_nest_lock(void* lock);

@@ -8,11 +8,11 @@
  * a waiting thread is ordered after every task that has ended, also one it need not have waited
  * for.
  *
- * Not here: detached tasks, target regions, other runtimes (libomp). */
+ * Not here: detached tasks, target regions. LLVM's libomp is kmp.c's. */
 #include <stdarg.h>
 #include <stdbool.h>
 
-#include "guest-agent/preload/runtime.h"
+#include "guest-agent/preload/openmp.h"
 
 /* -- Teams: the threads of a parallel region -- */
 
@@ -42,9 +42,15 @@ struct Task {
   char* group;        /* key of the taskgroup the task is part of; null: none */
   int group_depth;    /* of taskgroups begun in the task */
   char groups[kNestedGroups];
-  char children; /* key: children that have ended */
+  char children;   /* key: children that have ended */
+  uint64_t number; /* of the children's dependences; 0: no child has had any */
 };
 static __thread struct Task* current_task;
+
+uint64_t NewOpenMpNumber(void) {
+  static uint64_t used;
+  return __atomic_add_fetch(&used, 1, __ATOMIC_RELAXED);
+}
 
 static struct Team* CurrentTeam(void) { return current_task ? current_task->team : NULL; }
 
@@ -380,12 +386,6 @@ DESTROY_LOCK(omp_destroy_nest_lock_)
 
 enum { kTaskDepends = 8, kTaskDetached = 1 << 13, kLoopWithoutGroup = 1 << 11 };
 
-/* An object of a depend clause. */
-struct Dependence {
-  const char* object;
-  int writes; /* out and the like: after all before it; in: after the last out only */
-};
-
 /* What is passed to libgomp as a task's data: this, the dependences, the program's data. libgomp
  * copies it as a whole. */
 struct TaskData {
@@ -400,7 +400,7 @@ struct TaskData {
   void* source;  /* of the program's data, for `copy` */
   size_t offset; /* of the program's data from here */
   size_t dependences;
-  int starts_once; /* the key serves this task alone */
+  uint64_t parent; /* number, if there are dependences */
   int is_loop;
 };
 
@@ -410,44 +410,12 @@ static struct Dependence* DependencesOf(struct TaskData* data) {
 
 static void* PayloadOf(struct TaskData* data) { return (char*)data + data->offset; }
 
-/* A key that no other task has had: not an address, for stack and heap are used again while it may
- * still stand for something. */
-static const void* NewTaskKey(void) {
-  static const uint64_t kTaskKeys = (uint64_t)1 << 62; /* not canonical */
-  static uint64_t used;
-  return (const void*)(kTaskKeys + __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED));
-}
-
-/* Readers publish apart, so that they are not ordered among each other. */
-static const char* ReadersOf(const char* object) {
-  static const uint64_t kReaders = (uint64_t)1 << 61; /* not canonical */
-  return (const char*)((uint64_t)object | kReaders);
-}
-
-static void ReceiveDependences(struct TaskData* data) {
-  for (size_t i = 0; i < data->dependences; ++i) {
-    const struct Dependence* dependence = &DependencesOf(data)[i];
-    Event(TRAPLINE_HAPPENS_AFTER, dependence->object, 0, data->ip);
-    if (dependence->writes)
-      Event(TRAPLINE_HAPPENS_AFTER, ReadersOf(dependence->object), 0, data->ip);
-  }
-}
-
-static void PublishDependences(struct TaskData* data) {
-  for (size_t i = 0; i < data->dependences; ++i) {
-    const struct Dependence* dependence = &DependencesOf(data)[i];
-    Event(TRAPLINE_HAPPENS_BEFORE,
-          dependence->writes ? dependence->object : ReadersOf(dependence->object), 0, data->ip);
-  }
-}
-
 /* What libgomp calls in place of a task's body. */
 static void RunTask(void* argument) {
   struct TaskData* data = argument;
   struct Task task = {.team = data->team, .outer = current_task, .group = data->group};
   Event(TRAPLINE_HAPPENS_AFTER, data->start, 0, data->ip);
-  if (data->starts_once) Event(TRAPLINE_SYNC_DESTROYED, data->start, 0, data->ip);
-  ReceiveDependences(data);
+  ReceiveDependences(DependencesOf(data), data->dependences, data->parent, data->ip);
   if (data->is_loop) {
     uint64_t* payload = PayloadOf(data);
     payload[0] = data->head[0];
@@ -456,7 +424,7 @@ static void RunTask(void* argument) {
   current_task = &task;
   data->body(PayloadOf(data));
   current_task = task.outer;
-  PublishDependences(data);
+  PublishDependences(DependencesOf(data), data->dependences, data->parent, data->ip);
   Event(TRAPLINE_HAPPENS_BEFORE, data->parents_children, 0, data->ip);
   if (data->group) Publish(data->group, data->ip);
   Publish(&data->team->tasks, data->ip);
@@ -471,6 +439,8 @@ static void CopyTask(void* to, void* from) {
   const struct TaskData* source = from;
   CopyBytes(to, from, source->offset);
   source->copy(PayloadOf(to), source->source);
+  /* The copy is the program's code, made after the task was reported to begin. */
+  Event(TRAPLINE_HAPPENS_BEFORE, source->start, 0, source->ip);
 }
 
 static size_t RoundUp(size_t size, size_t alignment) {
@@ -530,6 +500,11 @@ static void ReadDependences(void** list, struct Dependence* dependences) {
   }
 }
 
+static uint64_t NumberOf(struct Task* task) {
+  if (!task->number) task->number = NewOpenMpNumber();
+  return task->number;
+}
+
 /* Fills in `task` for a task that the current one creates. */
 static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
                         void (*copy)(void*, void*), size_t size, size_t offset, uint64_t ip) {
@@ -538,7 +513,7 @@ static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
                             .team = current_task->team,
                             .parents_children = &current_task->children,
                             .group = GroupOf(current_task),
-                            .start = NewTaskKey(),
+                            .start = KeyOf(NewOpenMpNumber(), 0),
                             .ip = ip,
                             .source = data,
                             .offset = offset};
@@ -567,9 +542,11 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
   size_t offset = PayloadOffset(dependences, task_alignment);
   TASK_ON_STACK(task, offset + (size_t)size, task_alignment);
   PrepareTask(task, body, data, copy, (size_t)size, offset, CALLER);
-  task->starts_once = 1;
   task->dependences = dependences;
-  if (dependences) ReadDependences(depend, DependencesOf(task));
+  if (dependences) {
+    task->parent = NumberOf(current_task);
+    ReadDependences(depend, DependencesOf(task));
+  }
   real.GOMP_task(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,
                  deferred, flags, depend, priority, detach);
 }
@@ -594,13 +571,9 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
     task->is_loop = 1;                                                                             \
     CopyBytes((char*)task->head, data,                                                             \
               (size_t)size < sizeof(task->head) ? (size_t)size : sizeof(task->head));              \
-    const void* start = task->start;                                                               \
     real.name(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,    \
               flags, tasks, priority, begin, end, step);                                           \
-    if (grouped) {                                                                                 \
-      EndGroup(creator, CALLER);                                                                   \
-      Event(TRAPLINE_SYNC_DESTROYED, start, 0, CALLER);                                            \
-    }                                                                                              \
+    if (grouped) EndGroup(creator, CALLER);                                                        \
   }
 
 TASKLOOP(GOMP_taskloop, long)
@@ -612,10 +585,15 @@ WRAPPER void GOMP_taskwait(void) {
   if (runtime.agent && current_task) Receive(&current_task->children, CALLER);
 }
 
+/* It waits for the children that the clauses name, and for no other. */
 WRAPPER void GOMP_taskwait_depend(void** depend) {
   REQUIRE(GOMP_taskwait_depend);
   real.GOMP_taskwait_depend(depend);
-  if (runtime.agent && current_task) Receive(&current_task->children, CALLER);
+  if (!runtime.agent || !current_task) return;
+  size_t count = CountDependences(depend);
+  struct Dependence dependences[count + 1];
+  ReadDependences(depend, dependences);
+  ReceiveDependences(dependences, count, NumberOf(current_task), CALLER);
 }
 
 WRAPPER void GOMP_taskgroup_start(void) {

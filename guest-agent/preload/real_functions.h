@@ -274,6 +274,19 @@
   OPTIONAL_VERSION(omp_destroy_nest_lock, "OMP_3.0")      \
   OPTIONAL_VERSION(omp_destroy_nest_lock_, "OMP_3.0")
 
+#define KMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
+  OPTIONAL(__kmpc_critical)                       \
+  OPTIONAL(__kmpc_critical_with_hint)             \
+  OPTIONAL(__kmpc_end_critical)                   \
+  OPTIONAL(__kmpc_ordered)                        \
+  OPTIONAL(__kmpc_end_ordered)                    \
+  OPTIONAL(__kmpc_doacross_post)                  \
+  OPTIONAL(__kmpc_doacross_wait)                  \
+  OPTIONAL(__kmpc_reduce)                         \
+  OPTIONAL(__kmpc_reduce_nowait)                  \
+  OPTIONAL(__kmpc_end_reduce)                     \
+  OPTIONAL(__kmpc_end_reduce_nowait)
+
 #define ANNOTATION_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
   OPTIONAL(AnnotateHappensBefore)                        \
   OPTIONAL(AnnotateHappensAfter)                         \
@@ -343,6 +356,7 @@ struct RealFunctions {
   STREAM_FUNCTIONS(DECLARE, DECLARE_VERSION)
   CXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
   GOMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  KMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
   ANNOTATION_FUNCTIONS(DECLARE, DECLARE_VERSION)
   TSAN_FUNCTIONS(DECLARE, DECLARE_VERSION)
 };

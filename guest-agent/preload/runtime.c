@@ -29,6 +29,7 @@ static const struct Function kLibc[] = {
             STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kKmp[] = {KMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
@@ -138,6 +139,7 @@ void Initialise(void) {
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
   FindGroup(kGomp, COUNT(kGomp));
+  FindGroup(kKmp, COUNT(kKmp));
   FindGroup(kAnnotations, COUNT(kAnnotations));
   FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
@@ -184,7 +186,7 @@ static void* FindIn(const char* library, const char* name, const char* version) 
 
 void* FindLate(const char* name, const char* version, uint64_t caller) {
   static const char* const kRuntimeLibraries[] = {"libstdc++.so.6", "libc++abi.so.1",
-                                                  "libgomp.so.1"};
+                                                  "libgomp.so.1", "libomp.so.5"};
   int saved_errno = errno;
   void* found = FindNext(name, version);
   Dl_info info;

@@ -78,6 +78,7 @@ class Program:
     limits: dict = field(default_factory=dict)     # variant ("" for all): reason
     locks: dict = field(default_factory=dict)      # line: how many locks a report of it names
     tsan_differs: str = ""                         # why ThreadSanitizer's verdict is another one
+    says: list = field(default_factory=list)       # lines' beginnings on standard error
     exit_status: int = 0
     seconds: float = 30
 
@@ -106,7 +107,9 @@ class Program:
         return problems
 
     def limit(self, variant):
-        return self.limits.get(variant, self.limits.get(""))
+        """The reason of the limit for the variant, or for what its name is made of."""
+        parts = set(variant.split("-"))
+        return next((reason for name, reason in self.limits.items() if not name or set(name.split("-")) <= parts), None)
 
 
 def _location(text):
@@ -166,6 +169,8 @@ def read_program(source, root):
             program.needs = rest
         elif word == "TAGS":
             program.tags = set(rest)
+        elif word == "SAYS":
+            program.says.append(found[2])
         elif word == "EXIT":
             program.exit_status = int(rest[0])
         elif word == "SECONDS":

@@ -34,13 +34,13 @@ def _line(stack, case):
     """The line of the innermost frame in the program's source, 0 if there is none."""
     source = case.program.source.name
     for index, frame in enumerate(stack):
-        if case.variant == "stripped":
+        if case.strip is not None:
             if os.path.basename(frame.get("module") or "") == case.binary.name:
                 if frame.get("file"):
-                    raise ValueError(f"source {frame['file']} named, though the program is stripped")
+                    raise ValueError(f"source {frame['file']} named, though the program has no debug info")
                 offset = frame["offset"]
                 offset = int(offset, 0) if isinstance(offset, str) else offset
-                line = _source_line(str(case.binary) + ".symbols", offset - (1 if index > 0 else 0), source)
+                line = _source_line(str(case.whole), offset - (1 if index > 0 else 0), source)
                 if line:
                     return line
         elif os.path.basename(frame.get("file") or "") == source:
@@ -80,7 +80,7 @@ def from_json(document, case):
         lines = [_line(access["stack"], case) for access in (first, second)]
         location = race["location"]
         symbol = location.get("symbol") or location.get("variable") or ""
-        found.append(Reported(kind, tuple(sorted(lines)), location["kind"], symbol if case.variant != "stripped" else "",
+        found.append(Reported(kind, tuple(sorted(lines)), location["kind"], symbol if case.strip is None else "",
                               location.get("offset") if location["kind"] == "global" else None, location.get("size"),
                               {line: len(access["locks"]) for line, access in zip(lines, (first, second))}))
     return found

@@ -11,9 +11,11 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +29,12 @@ from expectations import BadProgram, Program, read_programs  # noqa: E402
 
 COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
           "-I", str(HERE), "-I", str(harness.ROOT / "guest-agent" / "include")]
+# GCC's and clang's two levels, with debug info and with none but the symbol table.
 VARIANTS = {
+    f"{compiler}-{level}{suffix}": [f"-{level}"]
+    for compiler in ("gcc", "clang") for level in ("O0", "O2") for suffix in ("", "-nodebug")
+}
+VARIANTS |= {
     "O0": ["-O0"],
     "O2": ["-O2"],
     "static": ["-O2", "-static"],
@@ -35,6 +42,8 @@ VARIANTS = {
     "stripped": ["-O2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
 }
+STRIP = {"stripped": [], "nodebug": ["-g"]}  # what is taken out of a program, whose whole is kept beside it
+NOT_CLANGS = ("-Wno-dangling-pointer", "-fno-ipa-icf")
 OUTPUT = 4000  # characters of standard error shown of a failed run
 
 
@@ -48,11 +57,27 @@ class Case:
     def name(self):
         return f"{self.program.name}.{self.variant}"
 
+    @property
+    def strip(self):
+        """How the program is stripped, None if it is not."""
+        return STRIP.get(self.variant.rpartition("-")[2])
+
+    @property
+    def whole(self):
+        """The program as it was before it was stripped."""
+        if self.variant.endswith("-nodebug"):
+            return self.binary.with_name(self.binary.name.removesuffix("-nodebug"))
+        return self.binary if self.strip is None else self.binary.with_name(self.binary.name + ".symbols")
+
 
 def compile_command(case, output):
     source = case.program.source
     compiler = ["gcc", "-std=gnu11"] if source.suffix == ".c" else ["g++", "-std=gnu++20"]
-    return [*compiler, *COMMON, *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output), "-ldl", "-lrt",
+    common = COMMON
+    if case.variant.startswith("clang"):
+        compiler[0] = {"gcc": "clang", "g++": "clang++"}[compiler[0]]
+        common = [flag for flag in COMMON if flag not in NOT_CLANGS]
+    return [*compiler, *common, *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output), "-ldl", "-lrt",
             *case.program.link]
 
 
@@ -60,29 +85,39 @@ def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
     inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", *case.program.source.parent.glob("*.h"),
               harness.ROOT / "guest-agent/include/trapline/trapline.h"]
-    linked = case.binary.with_name(case.binary.name + ".symbols" if case.variant == "stripped" else case.binary.name)
-    command = compile_command(case, linked)
+    command = compile_command(case, case.whole)
     stamp = case.binary.with_name(case.binary.name + ".command")
     if (case.binary.exists() and stamp.exists() and stamp.read_text() == shlex.join(command)
             and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
         return ""
     case.binary.parent.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
-    if result.returncode == 0 and case.variant == "stripped":
-        result = subprocess.run(["strip", "-o", str(case.binary), str(linked)], stdout=subprocess.PIPE,
+    if case.variant.endswith("-nodebug"):
+        complaint = build(Case(case.program, case.variant.removesuffix("-nodebug"), case.whole))
+        if complaint:
+            return complaint
+    else:
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+        if result.returncode != 0:
+            return result.stdout or f"status {result.returncode}"
+    if case.strip is not None:
+        result = subprocess.run(["strip", *case.strip, "-o", str(case.binary), str(case.whole)], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-    if result.returncode != 0:
-        return result.stdout or f"status {result.returncode}"
+        if result.returncode != 0:
+            return result.stdout or f"status {result.returncode}"
     stamp.write_text(shlex.join(command))
     return ""
 
 
-def lacking(program):
+def lacking(case):
     """What the machine lacks for the program."""
+    program = case.program
+    compiler = "clang" if case.variant.startswith("clang") else "gcc"
+    if shutil.which(compiler) is None:
+        return f"no {compiler}"
     flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
     for need in program.needs:
         if need == "openmp":
-            probe = subprocess.run(["gcc", "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
+            probe = subprocess.run([compiler, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
                                    stderr=subprocess.DEVNULL, timeout=300, check=False)
             if probe.returncode != 0:
                 return "no OpenMP run-time library"
@@ -94,12 +129,14 @@ def lacking(program):
 class Suite:
     def __init__(self, options):
         self.options = options
-        self.results = harness.Results("races")
+        self.results = harness.Results(options.programs.name)
         self.scratch = tempfile.TemporaryDirectory(prefix="trapline-races-")
         self.engine = [f"--engine={options.engine}"] if options.engine else []
         if options.hot_after:
             self.engine.append(f"--hot-after={options.hot_after}")
         self.agreed = 0  # runs whose verdict was right
+        self.lock = threading.Lock()
+        self.builds = {}  # locks, by the program to be built
         self.missed = {}  # what a MAY-MISS excused: case: how often
 
     def run(self, case, prefix, seconds):
@@ -124,6 +161,10 @@ class Suite:
             problems.append(f"standard output {outcome.stdout[:200]!r}, natively {native.stdout[:200]!r}")
         if outcome.left_behind:
             problems.append("left behind: " + "; ".join(outcome.left_behind))
+        said = outcome.stderr.decode(errors="replace").splitlines()
+        for start in program.says:
+            if not any(line.lstrip().startswith(start.strip()) for line in said):
+                problems.append(f"does not say: {start}")
         races = []
         if not report.exists():
             problems.append("no JSON report was written")
@@ -156,11 +197,14 @@ class Suite:
 
     def test(self, case):
         options = self.options
-        lack = lacking(case.program)
+        lack = lacking(case)
         if lack:
             self.results.skips(case.name, lack)
             return
-        complaint = build(case)
+        with self.lock:
+            lock = self.builds.setdefault(case.whole, threading.Lock())
+        with lock:
+            complaint = build(case)
         if complaint:
             self.results.fails(case.name, "does not compile", complaint)
             return
@@ -187,7 +231,7 @@ class Suite:
                 slowest = max(slowest, seconds)
                 if not problems or left == 0:
                     break
-                print(f"races/{case.name} is wrong, tried once more:\n    " + "\n    ".join(problems), flush=True)
+                print(f"{self.results.suite}/{case.name} is wrong, tried once more:\n    " + "\n    ".join(problems), flush=True)
             if problems:
                 wrong += 1
                 first = wrong == 1 and (attempt, problems)
@@ -214,7 +258,7 @@ class Suite:
 def cases_of(programs, options):
     wanted = set(filter(None, options.tags.split(",")))
     for program in programs:
-        variants = ["tsan"] if options.oracle else program.variants
+        variants = ["tsan"] if options.oracle else options.variants or program.variants
         for variant in variants:
             if variant not in VARIANTS:
                 raise BadProgram(f"{program.name}: unknown variant {variant}")
@@ -237,17 +281,20 @@ def main():
     parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")
     parser.add_argument("--patience", type=float, default=1, help="factor on the time limits of runs under trapline")
-    parser.add_argument("--directory", type=Path, default=harness.ROOT / "build" / "races", help="where the programs are built")
+    parser.add_argument("--directory", type=Path, help="where the programs are built (default: build/ and the name of their directory)")
     parser.add_argument("--build-only", action="store_true", help="build and run nothing")
+    parser.add_argument("--programs", type=Path, default=HERE, help="the directory of programs (default: this one)")
+    parser.add_argument("--variants", type=lambda text: text.split(","), help="build these instead of what the programs say")
     parser.add_argument("--oracle", choices=["tsan"], help="check the expectations against ThreadSanitizer instead of trapline")
     options = parser.parse_args()
     if options.trapline:
         if not os.access(options.trapline, os.X_OK):
             sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
         options.trapline = options.trapline.resolve()
-    options.directory = options.directory.resolve()
+    options.programs = options.programs.resolve()
+    options.directory = (options.directory or harness.ROOT / "build" / options.programs.name).resolve()
     try:
-        cases = list(cases_of(read_programs(HERE), options))
+        cases = list(cases_of(read_programs(options.programs), options))
     except BadProgram as error:
         sys.exit(str(error))
     if not cases:

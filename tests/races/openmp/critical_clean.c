@@ -1,5 +1,6 @@
 // A critical section, an atomic update, and a single region with its barrier.
 // CLEAN
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 // TSAN-DIFFERS libgomp is not instrumented

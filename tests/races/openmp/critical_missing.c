@@ -2,6 +2,7 @@
 // ONE-OF any global:counter a b
 // ONE-OF any global:counter b b
 // MAY-MISS shared: each place runs once in a thread
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 // TSAN-DIFFERS libgomp is not instrumented

@@ -1,6 +1,7 @@
 // nowait removes the barrier between writing and reading.
 // RACE read-write global:items a b
 // MAY-MISS shared: each place runs once in a thread
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 #include "race.h"

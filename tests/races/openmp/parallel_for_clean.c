@@ -1,5 +1,6 @@
 // The threads of a parallel loop have iterations of their own.
 // CLEAN
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 // TSAN-DIFFERS libgomp is not instrumented

@@ -1,5 +1,6 @@
 // A reduction adds up private copies.
 // CLEAN
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 // TSAN-DIFFERS libgomp is not instrumented

@@ -1,6 +1,7 @@
 // All threads add to the one sum.
 // RACE any global:sum a a
 // MAY-MISS shared: the places may run one after the other
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 #include "race.h"

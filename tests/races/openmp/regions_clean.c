@@ -1,5 +1,6 @@
 // The barriers at the end of parallel regions; tasks and a wait for them.
 // CLEAN
+// BUILD O0 O2 clang-O2
 // NEEDS openmp
 // FLAGS -fopenmp
 // TSAN-DIFFERS libgomp is not instrumented

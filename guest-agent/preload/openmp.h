@@ -1,0 +1,54 @@
+/* What both OpenMP runtimes' tasks have in common: keys for edges, and what depend clauses order.
+ */
+#ifndef TRAPLINE_GUEST_AGENT_PRELOAD_OPENMP_H_
+#define TRAPLINE_GUEST_AGENT_PRELOAD_OPENMP_H_
+
+#include "guest-agent/preload/runtime.h"
+
+/* A number that no other task, group or region has had. Edges are reported by keys made of such
+ * numbers, not by addresses: stack and heap are used again while a key may still stand for
+ * something. */
+INTERNAL uint64_t NewOpenMpNumber(void);
+
+/* Keys are no canonical addresses, so that nothing of the program's can be in the way. */
+enum { kKeysOfNumber = 8 };
+static inline const void* KeyOf(uint64_t number, unsigned which) {
+  static const uint64_t kKeys = (uint64_t)1 << 62;
+  return (const void*)(kKeys + number * kKeysOfNumber + which);
+}
+
+/* An object of a depend clause. */
+struct Dependence {
+  const char* object;
+  int writes; /* out and the like: after all before it; in: after the last out only */
+};
+
+/* A clause orders tasks of the same parent only. Readers publish apart, so that they are not
+ * ordered among each other. Two objects that share a key would be an edge too many. */
+static inline const void* DependenceKey(uint64_t parent, const char* object, int readers) {
+  static const uint64_t kDependences = (uint64_t)1 << 61;
+  uint64_t mixed = ((uint64_t)object ^ parent * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+  mixed ^= mixed >> 32;
+  return (const void*)(kDependences | mixed >> 4 << 1 | (uint64_t)(readers != 0));
+}
+
+/* What a task that depends so may begin after: also a taskwait that depends. */
+static inline void ReceiveDependences(const struct Dependence* dependences, size_t count,
+                                      uint64_t parent, uint64_t ip) {
+  for (size_t i = 0; i < count; ++i) {
+    const char* object = dependences[i].object;
+    Event(TRAPLINE_HAPPENS_AFTER, DependenceKey(parent, object, 0), 0, ip);
+    if (dependences[i].writes)
+      Event(TRAPLINE_HAPPENS_AFTER, DependenceKey(parent, object, 1), 0, ip);
+  }
+}
+
+static inline void PublishDependences(const struct Dependence* dependences, size_t count,
+                                      uint64_t parent, uint64_t ip) {
+  for (size_t i = 0; i < count; ++i) {
+    const int readers = !dependences[i].writes;
+    Event(TRAPLINE_HAPPENS_BEFORE, DependenceKey(parent, dependences[i].object, readers), 0, ip);
+  }
+}
+
+#endif

@@ -1,0 +1,115 @@
+#include "symbols/source_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+
+namespace trapline {
+namespace {
+
+constexpr off_t kLargestFile = 8 << 20;
+
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0)
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
+    text.remove_suffix(1);
+  return text;
+}
+
+// Whether a word that starts like this is the name of an atomic operation's function.
+bool NamesOperation(std::string_view line) {
+  constexpr std::array<std::string_view, 7> kStarts = {
+      "__atomic_load",        "__atomic_store",        "__c11_atomic_",   "__sync_lock_release",
+      "atomic_load_explicit", "atomic_store_explicit", "__scoped_atomic_"};
+  constexpr std::array<std::string_view, 3> kWhole = {"atomic_load", "atomic_store",
+                                                      "atomic_flag_clear"};
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (!IsWordCharacter(line[at]) || (at > 0 && IsWordCharacter(line[at - 1]))) continue;
+    std::size_t end = at;
+    while (end < line.size() && IsWordCharacter(line[end])) ++end;
+    const std::string_view word = line.substr(at, end - at);
+    for (const std::string_view start : kStarts) {
+      if (word.starts_with(start)) return true;
+    }
+    for (const std::string_view whole : kWhole) {
+      if (word == whole) return true;
+    }
+    at = end;
+  }
+  return false;
+}
+
+// `#pragma omp atomic`, with any spaces and clauses.
+bool IsAtomicPragma(std::string_view line) {
+  for (const std::string_view word : {"#", "pragma", "omp", "atomic"}) {
+    line = Trimmed(line);
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+  }
+  return line.empty() || !IsWordCharacter(line.front());
+}
+
+}  // namespace
+
+std::set<int> AtomicLines(std::string_view text) {
+  std::set<int> lines;
+  // Of the statement after the pragma: until its first semicolon, or the end of its block.
+  bool continues = false, in_statement = false;
+  int depth = 0;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const std::string_view trimmed = Trimmed(line);
+    if (NamesOperation(line)) lines.insert(number);
+    if (continues || IsAtomicPragma(line)) {
+      lines.insert(number);
+      continues = trimmed.ends_with('\\');
+      in_statement = true;
+      depth = 0;
+      continue;
+    }
+    if (!in_statement || trimmed.empty()) continue;
+    lines.insert(number);
+    for (const char c : trimmed) {
+      if (c == '{') ++depth;
+      if (c == '}') --depth;
+      if ((c == ';' && depth == 0) || (c == '}' && depth <= 0)) in_statement = false;
+    }
+  }
+  return lines;
+}
+
+bool SourceLines::IsAtomic(const std::string& file, int line, std::time_t built) {
+  if (file.empty() || line <= 0) return false;
+  const auto [known, added] = files_.try_emplace(file);
+  File& source = known->second;
+  if (added) {
+    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status = {};
+    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size <= kLargestFile) {
+      std::string text(static_cast<std::size_t>(status.st_size), 0);
+      std::size_t length = 0;
+      while (length < text.size()) {
+        const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
+        if (got <= 0) break;
+        length += static_cast<std::size_t>(got);
+      }
+      source.modified = status.st_mtime;
+      source.atomic_lines = AtomicLines(std::string_view(text).substr(0, length));
+    }
+    if (descriptor >= 0) close(descriptor);
+  }
+  return source.modified <= built && source.atomic_lines.contains(line);
+}
+
+}  // namespace trapline

@@ -1,0 +1,27 @@
+// A relaxed decrement does not order the other holder's accesses before the deletion.
+// RACE read-write heap:8 a b
+// MAY-MISS shared: each place runs once in a thread
+// LIMIT all: a relaxed decrement is the same locked instruction, which orders all on x86-64
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+struct Object {
+  std::atomic<int> references{2};
+  int value = 0;
+};
+
+static void Drop(Object* object) {
+  Use(object->value);  // [a]
+  if (object->references.fetch_sub(1, std::memory_order_relaxed) == 1) delete object;  // [b]
+}
+
+int main() {
+  auto* const object = new Object;
+  std::thread first(Drop, object);
+  std::thread second(Drop, object);
+  first.join();
+  second.join();
+  return Done();
+}

@@ -1,0 +1,28 @@
+// Relaxed flag with a fence on each side.
+// CLEAN
+// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
+#include <stdatomic.h>
+
+#include "race.h"
+
+static int value;
+static atomic_int ready;
+
+static void* Gives(void* argument) {
+  value = 1;
+  atomic_thread_fence(memory_order_release);
+  atomic_store_explicit(&ready, 1, memory_order_relaxed);
+  return argument;
+}
+
+static void* Takes(void* argument) {
+  while (!atomic_load_explicit(&ready, memory_order_relaxed)) usleep(100);
+  atomic_thread_fence(memory_order_acquire);
+  value++;
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Gives, Takes);
+  return value == 2 ? Done() : 1;
+}

@@ -1,0 +1,23 @@
+// Only the giving side has a fence.
+// RACE write-write global:value a b
+// MAY-MISS shared: each place runs once
+// LIMIT all: on x86-64 the wrong order compiles to the same instructions as the right one, and debug info does not tell it
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+int value;
+static std::atomic<bool> ready;
+
+int main() {
+  std::thread taker([] {
+    while (!ready.load(std::memory_order_relaxed)) usleep(100);
+    value = 2;  // [a]
+  });
+  value = 1;  // [b]
+  std::atomic_thread_fence(std::memory_order_release);
+  ready.store(true, std::memory_order_relaxed);
+  taker.join();
+  return Done();
+}

@@ -1,0 +1,36 @@
+// Dekker's lock with sequentially consistent atomics.
+// CLEAN
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+static std::atomic<bool> wants[2];
+static std::atomic<int> turn;
+static int value;
+
+static void Works(int self) {
+  const int other = 1 - self;
+  for (int i = 0; i < 5; i++) {
+    wants[self] = true;
+    while (wants[other]) {
+      if (turn != self) {
+        wants[self] = false;
+        while (turn != self && wants[other]) usleep(100);
+        wants[self] = true;
+      }
+      usleep(100);
+    }
+    value++;
+    turn = other;
+    wants[self] = false;
+  }
+}
+
+int main() {
+  std::thread first(Works, 0);
+  std::thread second(Works, 1);
+  first.join();
+  second.join();
+  return value == 10 ? Done() : 1;
+}

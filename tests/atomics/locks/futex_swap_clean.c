@@ -1,0 +1,45 @@
+// A futex mutex as in Rust's library: it spins, then waits; given back by an exchange.
+// CLEAN
+#include <stdatomic.h>
+
+#include <linux/futex.h>
+
+#include "race.h"
+
+static int value;
+static int Futex(atomic_int* word, int operation, int argument) {
+  return (int)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, argument, NULL, NULL, 0);
+}
+
+static atomic_int state; /* 0 free, 1 taken, 2 taken and waited for */
+
+static void Lock(void) {
+  int expected = 0;
+  if (atomic_compare_exchange_strong_explicit(&state, &expected, 1, memory_order_acquire,
+                                              memory_order_relaxed)) {
+    return;
+  }
+  for (int i = 0; i < 100; i++) {
+    if (atomic_load_explicit(&state, memory_order_relaxed) != 1) break;
+  }
+  while (atomic_exchange_explicit(&state, 2, memory_order_acquire) != 0)
+    Futex(&state, FUTEX_WAIT, 2);
+}
+
+static void Unlock(void) {
+  if (atomic_exchange_explicit(&state, 0, memory_order_release) == 2) Futex(&state, FUTEX_WAKE, 1);
+}
+
+static void* Works(void* argument) {
+  for (int i = 0; i < 5; i++) {
+    Lock();
+    value++;
+    Unlock();
+  }
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Works, Works);
+  return value == 10 ? Done() : 1;
+}

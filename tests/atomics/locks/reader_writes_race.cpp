@@ -1,0 +1,25 @@
+// Two threads that hold a lock as readers both write. Each gives it back after the other has ended.
+// RACE write-write global:value a a
+// MAY-MISS shared: each place runs once in a thread
+// LIMIT all: the readers' own count orders them: one's arrival may come after the other's write
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+static std::atomic<int> state;
+int value;
+
+static void Works() {
+  state.fetch_add(1, std::memory_order_acquire);
+  value = 1;  // [a]
+  state.fetch_sub(1, std::memory_order_release);
+}
+
+int main() {
+  std::thread first(Works);
+  std::thread second(Works);
+  first.join();
+  second.join();
+  return Done();
+}

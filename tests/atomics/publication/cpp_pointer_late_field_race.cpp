@@ -1,0 +1,28 @@
+// One field is filled in after the object was published.
+// RACE read-write heap:8 a b
+// MAY-MISS shared: each place runs once
+// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the pointer is reported besides
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+struct Object {
+  int first, second;
+};
+static std::atomic<Object*> published;
+
+int main() {
+  std::thread reader([] {
+    Object* object = nullptr;
+    while ((object = published.load(std::memory_order_acquire)) == nullptr) usleep(100);
+    Use(object->first);
+    Use(object->second);  // [a]
+  });
+  auto* const object = new Object{1, 0};
+  published.store(object, std::memory_order_release);
+  object->second = 2;  // [b]
+  reader.join();
+  delete object;
+  return Done();
+}

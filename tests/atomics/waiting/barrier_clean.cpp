@@ -1,0 +1,27 @@
+// std::barrier: two phases, each thread reads what the other wrote.
+// CLEAN
+// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
+#include <barrier>
+#include <thread>
+
+#include "race.h"
+
+static std::barrier<> meeting{2};
+static int values[2];
+
+static void Works(int self) {
+  for (int round = 1; round <= 3; round++) {
+    values[self] = round;
+    meeting.arrive_and_wait();
+    Check(values[1 - self] == round);
+    meeting.arrive_and_wait();
+  }
+}
+
+int main() {
+  std::thread first(Works, 0);
+  std::thread second(Works, 1);
+  first.join();
+  second.join();
+  return Done();
+}

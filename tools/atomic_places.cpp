@@ -1,0 +1,141 @@
+#include "tools/atomic_places.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace trapline {
+namespace {
+
+constexpr std::size_t kMostAnswers = 1 << 20;
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool Matches(const std::vector<std::string>& globs, const std::string& name) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+bool Covers(const std::vector<std::string>& texts, std::uint64_t address) {
+  return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+    const auto range = ParseAddressRange(text);
+    return range && range->begin <= address && address < range->end;
+  });
+}
+
+// The first frame of the program's own: operations of <atomic> are inlined there.
+std::string DescribeCode(const CodePlace& place) {
+  const auto own =
+      std::find_if(place.frames.begin(), place.frames.end(), [](const SourceFrame& frame) {
+        return !frame.function.starts_with("std::") && !frame.function.starts_with("__gnu_cxx::");
+      });
+  const SourceFrame& frame = own != place.frames.end() ? *own : place.frames.front();
+  std::string text = frame.function.empty() ? "?" : frame.function;
+  if (!frame.file.empty()) text += fmt::format(" {}:{}", BaseName(frame.file), frame.line);
+  if (place.module != nullptr)
+    text += fmt::format(" ({}+0x{:x})", BaseName(place.module->path), place.offset);
+  return text;
+}
+
+}  // namespace
+
+AtomicPlaces::Said AtomicPlaces::OfName(const std::string& name) const {
+  if (name.empty()) return Said::kNothing;
+  const std::string bare =
+      name.ends_with(')') || name.ends_with(" const") ? name.substr(0, name.rfind('(')) : name;
+  const auto in = [&](const std::vector<std::string>& globs) {
+    return Matches(globs, name) || Matches(globs, bare);
+  };
+  if (in(options_.plain)) return Said::kPlain;
+  return in(options_.atomic) ? Said::kAtomic : Said::kNothing;
+}
+
+AtomicPlaces::Said AtomicPlaces::OfBytes(std::uint64_t address) const {
+  if (Covers(options_.plain, address)) return Said::kPlain;
+  return Covers(options_.atomic, address) ? Said::kAtomic : Said::kNothing;
+}
+
+AtomicPlaces::Said AtomicPlaces::OfCode(std::uint64_t ip) {
+  if (empty()) return Said::kNothing;
+  if (const auto known = code_.find(ip); known != code_.end()) return known->second;
+  Said said = Said::kNothing;
+  for (const SourceFrame& frame : symbolizer_.ResolveCode(ip).frames) {
+    for (const std::string& name : {frame.function, frame.file, BaseName(frame.file)})
+      said = std::max(said, OfName(name));
+  }
+  if (code_.size() >= kMostAnswers) code_.clear();
+  return code_[ip] = said;
+}
+
+AtomicPlaces::Said AtomicPlaces::OfData(std::uint64_t address) {
+  if (empty()) return Said::kNothing;
+  if (const auto known = data_.find(address); known != data_.end()) return known->second;
+  const auto variable = symbolizer_.ResolveData(address);
+  const Said said =
+      std::max(variable ? OfName(variable->symbol) : Said::kNothing, OfBytes(address));
+  if (data_.size() >= kMostAnswers) data_.clear();
+  return data_[address] = said;
+}
+
+void AtomicPlaces::Note(std::uint64_t ip, EventKind kind, std::uint64_t address,
+                        std::uint64_t size) {
+  if (!options_.explain) return;
+  Noted& noted = noted_[ip];
+  noted.store = kind == EventKind::kAtomicWrite;
+  noted.address = address;
+  noted.size = size;
+  ++noted.count;
+}
+
+std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
+  if (OfCode(ip) == Said::kAtomic) return "--atomic names its code";
+  if (OfData(noted.address) == Said::kAtomic) return "--atomic names what it accesses";
+  const auto variable = symbolizer_.ResolveData(noted.address);
+  const std::string name = !variable                      ? ""
+                           : variable->expression.empty() ? variable->symbol
+                                                          : variable->expression;
+  if (symbolizer_.IsAtomicBySource(ip)) return "source: its line names an atomic operation";
+  if (symbolizer_.IsAtomicByDebugInfo(ip)) {
+    const SourceFrame& frame = symbolizer_.ResolveCode(ip).frames.front();
+    return fmt::format("debug info: it comes from {} in {}",
+                       frame.function.empty() ? "code" : frame.function, frame.file);
+  }
+  if (symbolizer_.IsAtomicVariable(noted.address))
+    return fmt::format("debug info: '{}' is atomic ({})", name,
+                       variable && !variable->type.empty() ? variable->type : "a guard");
+  const std::string what = name.empty() ? "the word" : fmt::format("'{}'", name);
+  if (noted.store) return what + " is given back by a thread that exchanged it before";
+  return what + " was only written by atomic instructions";
+}
+
+void AtomicPlaces::Explain() {
+  for (const auto& [ip, noted] : noted_) {
+    const std::string line =
+        fmt::format("{} of {} bytes: {}\n    {}", noted.store ? "store" : "load ", noted.size,
+                    DescribeCode(symbolizer_.ResolveCode(ip)), Reason(ip, noted));
+    explained_[line] += noted.count;
+  }
+  noted_.clear();
+}
+
+std::string AtomicPlaces::Explanation() {
+  if (!options_.explain) return {};
+  Explain();
+  std::string text =
+      fmt::format("trapline: plain instructions taken for atomic ones: {}\n", explained_.size());
+  for (const auto& [line, count] : explained_) {
+    const std::size_t end = line.find('\n');
+    text += fmt::format("  {}, {} time{}{}\n", line.substr(0, end), count, count == 1 ? "" : "s",
+                        line.substr(end));
+  }
+  return text;
+}
+
+void AtomicPlaces::OnUnmap() {
+  code_.clear();
+  data_.clear();
+}
+
+}  // namespace trapline

@@ -1,0 +1,71 @@
+// Which plain loads and stores are taken for atomic operations, as the user said with --atomic and
+// --plain; and what was inferred where the user said nothing (--explain).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "detector/event.h"
+#include "symbols/symbolizer.h"
+#include "tools/tracked_places.h"
+
+namespace trapline {
+
+struct AtomicPlacesOptions {
+  std::vector<std::string> atomic, plain;
+  bool explain = false;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(AtomicPlacesOptions, atomic, plain, explain)
+
+  static constexpr const char* kName = "atomics";  // among RunOptions::observer_options
+};
+
+// Not thread-safe.
+class AtomicPlaces {
+ public:
+  // Each of `atomic` and `plain` is an ADDRESS+LENGTH, or a glob on the names of functions and
+  // variables, and on the names of source files, with or without their directory. `symbolizer` must
+  // outlive this object.
+  AtomicPlaces(AtomicPlacesOptions options, Symbolizer& symbolizer)
+      : options_(std::move(options)), symbolizer_(symbolizer) {}
+
+  bool empty() const { return options_.atomic.empty() && options_.plain.empty(); }
+  const AtomicPlacesOptions& options() const { return options_; }
+
+  // What the user said. What --plain names is plain, whatever --atomic says of it.
+  enum class Said : std::uint8_t { kNothing, kAtomic, kPlain };
+  Said OfCode(std::uint64_t ip);
+  Said OfData(std::uint64_t address);
+
+  // A plain load or store at `ip` was taken for atomic.
+  void Note(std::uint64_t ip, EventKind kind, std::uint64_t address, std::uint64_t size);
+  // All that was noted, with the reasons, as lines. Empty if nothing was to be noted.
+  std::string Explanation();
+
+  // What was known of the memory no longer holds: explains what was noted before that.
+  void OnUnmap();
+  // What was noted is the parent's.
+  void OnFork() { noted_.clear(), explained_.clear(); }
+
+ private:
+  struct Noted {
+    bool store = false;
+    std::uint64_t address = 0, size = 0, count = 0;
+  };
+
+  Said OfName(const std::string& name) const;
+  Said OfBytes(std::uint64_t address) const;
+  std::string Reason(std::uint64_t ip, const Noted& noted);
+  void Explain();
+
+  const AtomicPlacesOptions options_;
+  Symbolizer& symbolizer_;
+  std::unordered_map<std::uint64_t, Said> code_, data_;  // answers given
+  std::unordered_map<std::uint64_t, Noted> noted_;       // by instruction
+  std::map<std::string, std::uint64_t> explained_;       // line: how often
+};
+
+}  // namespace trapline
