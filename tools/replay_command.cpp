@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ void ShowProgress(std::uint64_t done, std::uint64_t all) {
 }
 
 int Run(const Arguments& arguments) {
+  std::error_code error;
+  if (std::filesystem::equivalent(arguments.log, arguments.json, error))
+    return Fail(fmt::format("cannot write the report to {}: it is the log", arguments.json));
   LogIndex index;
   if (Status status = index.Open(arguments.log); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
