@@ -89,6 +89,7 @@ int Run(const Arguments& arguments) {
   if (progress) fmt::print(stderr, "\r{:<70}\r", "");
   if (!status.ok()) return Fail(status.message());
   LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
+  DropLinkedLibraryRaces(symbolizer, &result);
   fmt::print("{}", RaceReport(index, result, symbolizer));
   if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));
   if (!arguments.json.empty()) {
