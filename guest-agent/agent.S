@@ -82,8 +82,28 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     sub TRAPLINE_QUEUE_TAIL, %r8
     cmp $TRAPLINE_QUEUE_ENTRIES, %r8
     jae trapline_agent_event_full
-    END_OF_EPOCH %r9
-    mov %rax, %r9
+    cmp $32, %rdi
+    jae 4f
+    mov $TRAPLINE_IN_EPOCH_EVENTS, %r9d
+    bt %edi, %r9d
+    jc 5f
+    cmp $TRAPLINE_FIRST_LASTING_EVENT, %rdi
+    jne 4f
+    cmp $TRAPLINE_SMALL_BLOCK, %rdx
+    ja 4f
+    lea 7(%rsi, %rdx), %r9          // a new block: what was seen there need not hold any longer
+    mov %rsi, %r10
+    and $-8, %r10
+3:  mov %r10d, %r8d
+    and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %r8d
+    movq $0, TRAPLINE_CACHE_FILTER(%r8)
+    movq $0, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%r8)
+    add $8, %r10
+    cmp %r9, %r10
+    jb 3b
+    jmp 5f
+4:  END_OF_EPOCH %r9
+5:  mov %rax, %r9
     and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9
     lea (%r9, %r9, 4), %r9
     mov $1, %r8d
@@ -213,8 +233,10 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     mov TRAPLINE_SHARED_PAGE, %rcx
     cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
     je 8f
+    cmpb $0, TRAPLINE_SITE_WRITE(%rdi)
+    je 1f
     END_OF_EPOCH %r8
-    mov $1, %ecx
+1:  mov $1, %ecx
     lock xadd %rcx, TRAPLINE_SHARED_PAGE
 8:  mov %eax, %r8d
     and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d

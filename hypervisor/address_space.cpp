@@ -501,18 +501,17 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const Use use = use_of(page);
-  // Neighbours that are used likewise go with it, more each time that they follow.
+  // Neighbours that are used likewise go with it.
+  const PageRun shared = states_->Find(page, region->first, region->second.end);
+  const Neighbourhood::Pages pages =
+      (use == Use::kBusy ? carrier.watched : carrier.reopened).Around(page);
   PageRun run{page, page + kPageSize, PageState::kShared, thread};
-  if (use != Use::kBusy && page == carrier.last_reopened.end) {
-    constexpr std::uint64_t kLongest = 64 * kPageSize;
-    const std::uint64_t length = 2 * (carrier.last_reopened.end - carrier.last_reopened.start);
-    const std::uint64_t end = std::min(page + std::min(length, kLongest),
-                                       states_->Find(page, region->first, region->second.end).end);
-    while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
-  }
+  const std::uint64_t start = std::max(pages.start, shared.start);
+  const std::uint64_t end = std::min(pages.end, shared.end);
+  while (run.start > start && use_of(run.start - kPageSize) == use) run.start -= kPageSize;
+  while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
   Hide(run);
   if (use == Use::kBusy) return false;
-  carrier.last_reopened = run;
   if (use == Use::kOwn) {
     states_->Give(run.start, run.end, thread);
     rules_.on_opened(thread, run);

@@ -31,8 +31,9 @@ constexpr std::uint64_t kSyscallLength = 2;
 constexpr std::int64_t kFirstPatience = 32768;
 constexpr std::int64_t kPatience = 512;
 constexpr std::int64_t kLongestPatience = 1 << 20;
-// Who is back sooner should have stayed. Nanoseconds.
-constexpr std::uint64_t kShortStint = 200'000;
+// Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
+// to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
+constexpr std::uint64_t kCacheSlowdown = 20;
 
 std::uint64_t ProcessorTime() {
   timespec now{};
@@ -184,7 +185,11 @@ int GuestThread::Run() {
     if (detached_) Resume();
     const int error = carrier_->vcpu().Run();
     if (error == 0) {
+      const bool native = adaptive_ && carrier_->native();
+      if (native) exit_since_ = ProcessorTime();
       HandleExit();
+      if (native)
+        exits_took_ += ProcessorTime() - exit_since_ + process_->machine().host().exit_nanoseconds;
     } else if (error == EINTR || error == EAGAIN) {
       HandleInterruption();
     } else if (error == EFAULT) {
@@ -832,6 +837,7 @@ void GuestThread::GoNative() {
   carrier_->SetNative(true);
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   native_since_ = ProcessorTime();
+  exits_took_ = 0;
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -853,11 +859,14 @@ bool GuestThread::EnterCache() {
   EnterView(View::kClosed);
   if (adaptive_ && carrier_->native()) {
     carrier_->SetNative(false);
-    const std::uint64_t stint = ProcessorTime() - native_since_;
-    counters().native_time += stint;
+    counters().native_time += ProcessorTime() - native_since_;
     ++counters().returns;
-    patience_ = stint < kShortStint ? std::min(patience_ * 2, kLongestPatience)
-                                    : std::max(patience_ / 2, shortest_patience_);
+    const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
+    const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
+    const std::uint64_t useful = stint - std::min(stint, exits_took_);
+    patience_ = useful * kCacheSlowdown < exits_took_ + exit_cost
+                    ? std::min(patience_ * 2, kLongestPatience)
+                    : std::max(patience_ / 2, shortest_patience_);
     GuestCodeCache::ThreadOf(*carrier_).leave_after = patience_;
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;

@@ -168,10 +168,12 @@ class GuestThread {
 
   kvm_regs context_{};
   View view_ = View::kWhole;
-  std::uint64_t gs_base_ = 0;       // the program's, while it is not in the vCPU
-  bool leaving_ = false;            // stepping to where the code cache can be left
-  bool adaptive_ = false;           // may leave it for native code
-  std::uint64_t native_since_ = 0;  // processor time of the thread, in nanoseconds
+  std::uint64_t gs_base_ = 0;  // the program's, while it is not in the vCPU
+  bool leaving_ = false;       // stepping to where the code cache can be left
+  bool adaptive_ = false;      // may leave it for native code
+  // Processor time of the thread, in nanoseconds: when it began to run natively, when the present
+  // exit began to be handled, and how much the exits in between have taken.
+  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0;
   // Accesses in the code cache before native code is tried again.
   std::int64_t patience_ = 0, shortest_patience_ = 0;
   std::optional<Step> step_;

@@ -297,6 +297,23 @@ bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
          vcpu.run().io.port == TRAPLINE_PORT_PROBE;
 }
 
+namespace {
+
+template <std::size_t kSamples = 101, typename Operation>
+std::uint64_t MedianNanoseconds(Operation operation) {
+  using Clock = std::chrono::steady_clock;
+  std::array<std::int64_t, kSamples> samples{};
+  for (auto& sample : samples) {
+    const auto start = Clock::now();
+    operation();
+    sample = std::chrono::nanoseconds(Clock::now() - start).count();
+  }
+  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+  return static_cast<std::uint64_t>(samples[samples.size() / 2]);
+}
+
+}  // namespace
+
 void Machine::TryHost() {
   Carrier& carrier = Create();
   // Ring-3 `out` through the I/O bitmap: an emulated kvm_amd wants TSS type 9, VMX entry wants
@@ -327,25 +344,10 @@ void Machine::TryHost() {
     const std::uint64_t inside = (registers.rax & 0xffffffff) | (registers.rdx << 32);
     host_.guest_tsc_is_host_tsc = before <= inside && inside <= __rdtsc();
   }
+  host_.exit_nanoseconds =
+      MedianNanoseconds<11>([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });
   idle_.push_back(&carrier);
 }
-
-namespace {
-
-template <typename Operation>
-std::uint64_t MedianNanoseconds(Operation operation) {
-  using Clock = std::chrono::steady_clock;
-  std::array<std::int64_t, 101> samples{};
-  for (auto& sample : samples) {
-    const auto start = Clock::now();
-    operation();
-    sample = std::chrono::nanoseconds(Clock::now() - start).count();
-  }
-  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
-  return static_cast<std::uint64_t>(samples[samples.size() / 2]);
-}
-
-}  // namespace
 
 std::uint64_t Machine::MeasureExit(Carrier& carrier) {
   return MedianNanoseconds([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });

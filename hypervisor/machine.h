@@ -21,6 +21,7 @@ struct HostKind {
       false;                           // hardware rules; false: SYSCALL stays in ring 3 (kvm_pvm)
   unsigned tss_type = 0;               // 9 or 11: the type with which ring-3 `out` exits
   bool guest_tsc_is_host_tsc = false;  // then the host's vDSO is right inside the guest
+  std::uint64_t exit_nanoseconds = 0;  // from the guest to the monitor and back
 };
 
 // What a thread sees of the program's memory; each is a page table of its own.
@@ -82,7 +83,7 @@ class Carrier {
   void StartThread() {
     thread_page_->native = 0;
     was_native_ = false;
-    last_reopened = {};
+    reopened = watched = {};
   }
   // Policies under which pages have owners: whether the thread runs natively until it meets a
   // shared page, instead of in the code cache; and whether it ever did.
@@ -92,7 +93,8 @@ class Carrier {
     thread_page_->native = native ? 1 : 0;
     was_native_ = was_native_ || native;
   }
-  PageRun last_reopened;  // the last pages that AddressSpace::Reopen gave the thread
+  // What AddressSpace::Reopen has given the thread, and watches anew because of it.
+  Neighbourhood reopened, watched;
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,10 +50,10 @@ class ExecutionObserver {
   virtual void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                         const RegisterFile& registers, bool in_runtime, std::uint64_t ip) = 0;
 
-  // The same for code that runs in the code cache: the access is about to be, or has been, carried
-  // out by the program's instruction at `ip`. `frame` (InternFrame): the calls it stands in.
-  virtual void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
-                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
+  // The same for code that runs in the code cache, many at a time, in order: each access is about
+  // to be, or has been, carried out by the program's instruction at Event::ip. Event::stack
+  // (InternFrame): the calls it stands in. What the span holds may be changed.
+  virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
   // The same for what the program's call that returns to `ip` makes untracked code access; `frame`:
   // of that code.
   virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,

@@ -17,6 +17,11 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
+// Whether the agent has made the filter void at an event of this kind (events.h).
+bool EndsEpoch(std::uint64_t kind) {
+  return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
+}
+
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
@@ -39,7 +44,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     SplitFormerLocked(start);
     SplitFormerLocked(end);
     former_.erase(former_.lower_bound(start), former_.lower_bound(end));
-    observer_.OnFreshMemory(CurrentThread(), start, end);
+    Observer().OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
     if (!active()) return;
@@ -64,7 +69,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    observer_.OnMoved(CurrentThread(), from, to, length);
+    ++releases_;
+    Observer().OnMoved(CurrentThread(), from, to, length);
   };
   space_.SetTrackingRules(std::move(rules));
 }
@@ -95,7 +101,7 @@ void Tracking::Register(Carrier& carrier) {
 void Tracking::OnStart(Carrier& carrier, pid_t tid) {
   const std::lock_guard lock(mutex_);
   Register(carrier);
-  observer_.OnStart(tid);
+  Observer().OnStart(tid);
 }
 
 bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, ThreadId child,
@@ -113,8 +119,8 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
     thread_pointers_[parent_registers.fs_base] = NumberOf(parent);
     if (thread_pointer != 0) thread_pointers_[thread_pointer] = child;
   }
-  observer_.OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
-                          thread_pointer);
+  Observer().OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
+                           thread_pointer);
   return starts;
 }
 
@@ -122,7 +128,7 @@ void Tracking::OnThreadRuns(Carrier& carrier, pid_t tid) {
   const std::lock_guard lock(mutex_);
   --starting_;
   Register(carrier);
-  observer_.OnThreadRuns(NumberOf(carrier), tid);
+  Observer().OnThreadRuns(NumberOf(carrier), tid);
 }
 
 void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
@@ -132,10 +138,11 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   CatchUpLocked(thread, true);
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.
-    observer_.OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
+    ++releases_;
+    Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
   }
-  observer_.OnThreadEnd(thread);
+  Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
   states_.erase(thread);
@@ -155,7 +162,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     ForgetMemoryLocked();
     for (auto& [thread, state] : states_) state.watched.clear();
     ++statistics_.quiet_moments;
-    observer_.OnQuiet(NumberOf(carrier));
+    Observer().OnQuiet(NumberOf(carrier));
   }
   space_.ForgetStates();
   return true;
@@ -164,7 +171,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
 void Tracking::OnCloneFailed(ThreadId child) {
   const std::lock_guard lock(mutex_);
   --starting_;
-  observer_.OnThreadEnd(child);
+  Observer().OnThreadEnd(child);
   UpdateAloneLocked();
 }
 
@@ -200,7 +207,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   Register(survivor);
   statistics_ = {};
   traps_ = chained_ = view_changes_ = 0;
-  observer_.OnFork(NumberOf(survivor), tid);
+  Observer().OnFork(NumberOf(survivor), tid);
 }
 
 // --- events
@@ -220,9 +227,11 @@ void Tracking::DrainLocked() {
     agent::ThreadPage& page = carrier->thread_page();
     const std::uint64_t head = __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE);
     if (head == page.queue_tail) continue;
+    const ThreadId thread = NumberOf(*carrier);
     queues_.push_back(
-        {&page, static_cast<const agent::QueuedEvent*>(carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE)),
-         NumberOf(*carrier), page.queue_tail, head});
+        {&page, &states_[thread],
+         static_cast<const agent::QueuedEvent*>(carrier->ThreadRegion(TRAPLINE_EVENT_QUEUE)),
+         thread, page.queue_tail, head});
   }
   while (!queues_.empty()) {
     std::size_t first = 0;
@@ -239,18 +248,38 @@ void Tracking::DrainLocked() {
     }
     Queue& queue = queues_[first];
     do {
-      HandleEventLocked(queue.thread, queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES]);
+      HandleEventLocked(queue.thread, *queue.state,
+                        queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES]);
       ++queue.tail;
     } while (queue.tail != queue.head && key(queue) <= next);
     __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
     if (queue.tail == queue.head)
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
+  TellAccessesLocked();
+}
+
+void Tracking::TellAccessesLocked() {
+  observer_.OnCachedAccesses(told_later_);
+  told_later_.clear();
+}
+
+void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
+                           std::uint64_t ip, std::uint32_t frame) {
+  constexpr std::size_t kMost = 256;  // 12 KiB
+  Event& event = told_later_.emplace_back();
+  event.kind = kind;
+  event.thread = thread;
+  event.address = access.address;
+  event.size = access.size;
+  event.ip = ip;
+  event.stack = frame;
+  if (told_later_.size() >= kMost) TellAccessesLocked();
 }
 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
 void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  observer_.OnAcquire(thread, address, size);
+  Observer().OnAcquire(thread, address, size);
   AcquireFormerLocked(thread, address, address + size);
 }
 
@@ -263,8 +292,11 @@ void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
 
 // What was released to the words that the thread watches, it may have seen.
 void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends) {
-  for (const ThreadState::Word& word : state.watched)
-    AcquireLocked(thread, word.address, word.size);
+  if (!state.watched.empty() && state.taken_in != releases_) {
+    for (const ThreadState::Word& word : state.watched)
+      AcquireLocked(thread, word.address, word.size);
+    state.taken_in = releases_;
+  }
   if (!epoch_ends) return;
   state.watched.clear();
   state.reads.clear();
@@ -277,6 +309,7 @@ void Tracking::Watch(ThreadState& state, const ThreadState::Word& word) {
   if (std::find(watched.begin(), watched.end(), word) != watched.end()) return;
   if (watched.size() == kMost) watched.erase(watched.begin());
   watched.push_back(word);
+  state.taken_in = 0;
 }
 
 // No event follows when a plain load is done: it may see what was stored since it was reported.
@@ -294,7 +327,7 @@ void Tracking::NoteLoad(ThreadState& state, const MemoryAccess& access, EventKin
 void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
                                   const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
-  TakeInWatchedLocked(thread, state, site.atomic);
+  TakeInWatchedLocked(thread, state, site.atomic && site.write);
   const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
                       site.locked};
@@ -304,11 +337,10 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   }
   ++statistics_.checks;
   const bool by_debug_info =
-      !site.locked && (site.atomic || (PageOf(access.address).in_module &&
-                                       observer_.IsAtomicVariable(access.address)));
+      !site.locked && (site.atomic || IsAtomicVariableLocked(access.address));
   const EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   AcquireFormerLocked(thread, access, kind);
-  observer_.OnCachedAccess(thread, kind, access.address, access.size, site.rip, frame);
+  QueueLocked(thread, kind, access, site.rip, frame);
   if (!site.atomic && !access.write) NoteLoad(state, access, kind);
 }
 
@@ -322,8 +354,8 @@ void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                              : EventKind::kRead;
   space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
     ++statistics_.checks;
-    observer_.OnCachedRuntimeAccess(thread, kind, part.start, part.end - part.start, event.ip,
-                                    frame);
+    Observer().OnCachedRuntimeAccess(thread, kind, part.start, part.end - part.start, event.ip,
+                                     frame);
   });
 }
 
@@ -372,26 +404,27 @@ void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   thread.next_frame = TRAPLINE_CACHE_THREAD + at * sizeof(ShadowFrame);
 }
 
-void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event) {
+void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
+                                 const agent::QueuedEvent& event) {
   const auto kind = static_cast<std::uint32_t>(event.kind);
-  if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
-    HandleRuntimeAccessLocked(thread, states_[thread], event);
-    return;
-  }
-  if (event.kind >= TRAPLINE_QUEUED_FRAME) {
-    ThreadState& state = states_[thread];
-    if (event.kind == TRAPLINE_QUEUED_ACCESS) {
-      HandleAccessLocked(thread, state, event);
-      return;
-    }
+  if (event.kind == TRAPLINE_QUEUED_ACCESS) {
+    HandleAccessLocked(thread, state, event);
+  } else if (event.kind == TRAPLINE_QUEUED_FRAME) {
     if (state.frames.empty()) state.frames.resize(CacheThread::kShadowFrames);
     const std::uint32_t caller = event.ip < state.frames.size() ? state.frames[event.ip] : 0;
     state.frames[event.size % CacheThread::kShadowFrames] =
         observer_.InternFrame(caller, event.address);
-    return;
+  } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
+    HandleRuntimeAccessLocked(thread, state, event);
+  } else {
+    HandleRuntimeEventLocked(thread, state, event);
   }
-  if (const auto cached = states_.find(thread); cached != states_.end())
-    TakeInWatchedLocked(thread, cached->second, true);
+}
+
+void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
+                                        const agent::QueuedEvent& event) {
+  TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind));
+  ++releases_;
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
@@ -400,14 +433,15 @@ void Tracking::HandleEventLocked(ThreadId thread, const agent::QueuedEvent& even
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active()) runtime_keys_.insert(event.address);
-  observer_.OnRuntimeEvent(thread, event);
+  Observer().OnRuntimeEvent(thread, event);
 }
 
 void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
                               std::uint64_t size, std::uint64_t ip) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
-  HandleEventLocked(NumberOf(carrier), {0, kind, address, size, ip});
+  const ThreadId thread = NumberOf(carrier);
+  HandleRuntimeEventLocked(thread, states_[thread], {0, kind, address, size, ip});
 }
 
 std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) {
@@ -428,14 +462,16 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
-  observer_.OnEdge(thread, kind, key);
+  ++releases_;
+  Observer().OnEdge(thread, kind, key);
 }
 
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
+  ++releases_;
   if (runtime_keys_.contains(address))
-    observer_.OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
+    Observer().OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
 }
 
 // --- accesses
@@ -540,7 +576,8 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
   // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
   constexpr std::uint64_t kKeys = 0x7full << 56, kOwners = 64, kLosses = 16;
   const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
-  observer_.OnEdge(owner, EventKind::kHappensBefore, key);
+  ++releases_;
+  Observer().OnEdge(owner, EventKind::kHappensBefore, key);
   for (const PageRun& run : runs) {
     SplitFormerLocked(run.start);
     SplitFormerLocked(run.end);
@@ -568,7 +605,7 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   if (it != former_.begin() && std::prev(it)->second.end > start) --it;
   for (; it != former_.end() && it->first < end; ++it) {
     for (const auto& [owner, key] : it->second.losses) {
-      if (owner != thread) observer_.OnEdge(thread, EventKind::kHappensAfter, key);
+      if (owner != thread) Observer().OnEdge(thread, EventKind::kHappensAfter, key);
     }
   }
 }
@@ -587,7 +624,7 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
     if (known == words_.end()) continue;
     const auto& atomic = known->second->atomic;
     for (std::size_t at = atomic._Find_first(); at < atomic.size(); at = atomic._Find_next(at))
-      observer_.OnAcquire(thread, page + at, kWord);
+      Observer().OnAcquire(thread, page + at, kWord);
   }
 }
 
@@ -612,7 +649,7 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
   words.atomic.set(offset);
   if (!words.plainly_written.test(offset) && !IsFreedLocked(word)) {
     // Whoever read it so far waited for this: those were atomic loads.
-    observer_.OnHistoryEnds(thread, word, word + size);
+    Observer().OnHistoryEnds(thread, word, word + size);
   }
   for (auto& [other, state] : states_) {
     if (other != thread && (state.read_more || std::find(state.reads.begin(), state.reads.end(),
@@ -622,18 +659,31 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
   }
 }
 
+// Whether debug info calls the variable at `address` atomic.
+bool Tracking::IsAtomicVariableLocked(std::uint64_t address) {
+  CachedPage& page = PageOf(address);
+  if (!page.in_module) return false;
+  const std::size_t offset = address % kPageSize;
+  if (page.words != nullptr && page.words->no_atomic_variable.test(offset)) return false;
+  if (observer_.IsAtomicVariable(address)) return true;
+  WordsOf(page).no_atomic_variable.set(offset);
+  return false;
+}
+
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
   constexpr EventKind kRmw = EventKind::kAtomicRmw;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
+  if (access.atomic) ++releases_;
   if (access.size > kWord) return access.atomic ? kRmw : plain;
   CachedPage& page = PageOf(word);
   const std::size_t offset = word % kPageSize;
   const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
   if (access.atomic || atomic_by_debug_info) {
     NoteAtomicLocked(thread, word, access.size);
+    if (access.write) ++releases_;
     if (exchanges) {
       auto& lockers = atomic_words_[word].lockers;
       if (std::find(lockers.begin(), lockers.end(), thread) == lockers.end())
@@ -643,7 +693,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   }
   if (!access.write) {
     if (!thread_words_.empty() && thread_words_.contains(word)) {
-      observer_.OnEdge(thread, EventKind::kHappensAfter, access.address);
+      Observer().OnEdge(thread, EventKind::kHappensAfter, access.address);
       return EventKind::kAtomicRead;
     }
     if (!known_atomic) return plain;
@@ -659,6 +709,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   if (!use.broken &&
       (std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end() ||
        WasPrivateLocked(word, thread))) {
+    ++releases_;
     return EventKind::kAtomicWrite;
   }
   use.broken = true;
@@ -668,8 +719,8 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
 void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
                           const RegisterFile& registers, EventKind kind) {
   ++statistics_.checks;
-  observer_.OnAccess(NumberOf(carrier), kind, access.address, access.size, registers, false,
-                     registers.rip);
+  Observer().OnAccess(NumberOf(carrier), kind, access.address, access.size, registers, false,
+                      registers.rip);
 }
 
 bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
@@ -770,7 +821,8 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
     const std::uint64_t length = range.end - range.start;
     if (IsAtomic(event) && length <= kWord)
       NoteAtomicLocked(NumberOf(carrier), range.start, length);
-    observer_.OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
+    if (IsAtomic(event)) ++releases_;
+    Observer().OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
   }
 }
 
@@ -786,41 +838,41 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
     ++statistics_.checks;
-    observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead, range.start,
-                       range.end - range.start, registers, true, 0);
+    Observer().OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                        range.start, range.end - range.start, registers, true, 0);
   }
 }
 
 ExecutionObserver::Handover Tracking::OnExecute() {
   const std::lock_guard lock(mutex_);
   DrainLocked();
-  return observer_.OnExecute();
+  return Observer().OnExecute();
 }
 
 void Tracking::OnExecuteFailed() {
   const std::lock_guard lock(mutex_);
-  observer_.OnExecuteFailed();
+  Observer().OnExecuteFailed();
 }
 
 void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
                                const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
-  observer_.OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
-                     DescriptorAddress(descriptor), 1, registers, true, 0);
+  Observer().OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
+                      DescriptorAddress(descriptor), 1, registers, true, 0);
 }
 
 void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
   const std::uint64_t address = DescriptorAddress(descriptor);
-  observer_.OnHistoryEnds(NumberOf(carrier), address, address + 1);
+  Observer().OnHistoryEnds(NumberOf(carrier), address, address + 1);
 }
 
 int Tracking::OnExit(int status) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
-  return observer_.OnExit(status);
+  return Observer().OnExit(status);
 }
 
 TrackingStatistics Tracking::statistics() {

@@ -146,6 +146,7 @@ class Tracking {
   struct PageWords {
     std::bitset<kPageSize> plainly_written;  // before any atomic instruction
     std::bitset<kPageSize> atomic;  // by an atomic instruction, or one that debug info calls so
+    std::bitset<kPageSize> no_atomic_variable;  // debug info was asked
   };
   // A page asked for lately; page 0: none.
   struct CachedPage {
@@ -169,12 +170,22 @@ class Tracking {
       friend bool operator==(const Word&, const Word&) = default;
     };
     std::vector<Word> watched;
+    std::uint64_t taken_in = 0;  // releases_ when it was last taken in; 0: a word is new
     // What it has read plainly since its epoch began, and so might read again unseen; more than
     // that when there were too many.
     std::vector<std::uint64_t> reads;
     bool read_more = false;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
   };
+
+  // The observer, who then knows of all accesses up to now.
+  ExecutionObserver& Observer() {
+    if (!told_later_.empty()) TellAccessesLocked();
+    return observer_;
+  }
+  void TellAccessesLocked();
+  void QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access, std::uint64_t ip,
+                   std::uint32_t frame);
 
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
@@ -207,13 +218,16 @@ class Tracking {
   void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind);
   void SplitFormerLocked(std::uint64_t address);
   bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
+  bool IsAtomicVariableLocked(std::uint64_t address);
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
   bool IsFreedLocked(std::uint64_t word) const;
   void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void CatchUpLocked(ThreadId thread, bool epoch_ends = false);
-  void HandleEventLocked(ThreadId thread, const agent::QueuedEvent& event);
+  void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
+                                const agent::QueuedEvent& event);
   void Register(Carrier& carrier);
   void UpdateAloneLocked() { alone_ = active() && threads_.size() == 1 && starting_ == 0; }
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
@@ -240,11 +254,16 @@ class Tracking {
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody
   struct Queue {
     agent::ThreadPage* page;
+    ThreadState* state;
     const agent::QueuedEvent* entries;
     ThreadId thread;
     std::uint64_t tail, head;
   };
   std::vector<Queue> queues_;  // of DrainLocked
+  std::vector<Event>
+      told_later_;  // accesses from the code cache that the observer is yet to know of
+  // Counts whatever may give something away to who reads a word atomically.
+  std::uint64_t releases_ = 1;
   std::unordered_map<ThreadId, ThreadState> states_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
   std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address

@@ -9,8 +9,6 @@ namespace {
 // large page. A fault that reaches the monitor costs ~35 us on kvm_pvm, whatever the run's length.
 constexpr std::uint64_t kFirstRun = 16 * kPageSize;
 constexpr std::uint64_t kLongestRun = kLargePageSize;
-// Sharing takes a private page away, so it starts with one and grows more carefully.
-constexpr std::uint64_t kLongestSharedRun = 64 * kPageSize;
 
 }  // namespace
 
@@ -88,14 +86,12 @@ PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRu
   return run;
 }
 
-PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRun& owned) {
-  std::uint64_t length = kPageSize;
-  PageRun& last = last_shared_[thread];
-  if (page == last.end) length = std::min(2 * (last.end - last.start), kLongestSharedRun);
-  const PageRun run{page, std::min(page + length, owned.end), PageState::kShared, 0};
-  Set(run);
-  last = run;
-  return run;
+PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRun& run) {
+  const Neighbourhood::Pages pages = shared_by_[thread].Around(page);
+  const PageRun shared{std::max(run.start, pages.start), std::min(run.end, pages.end),
+                       PageState::kShared, 0};
+  Set(shared);
+  return shared;
 }
 
 Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool write,
@@ -108,9 +104,7 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
       return {run, std::nullopt};
     case PageState::kReadOnly: {
       if (!write) return {run, std::nullopt};
-      const PageRun shared{page, page + kPageSize, PageState::kShared, 0};
-      Set(shared);
-      return {shared, std::nullopt, true};
+      return {Share(thread, page, run), std::nullopt, true};
     }
     case PageState::kUntouched: {
       if (policy_ != SharingPolicy::kExact) return {Claim(thread, page, run), std::nullopt};
@@ -141,7 +135,7 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
 }
 
 std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
-  last_shared_.erase(thread);
+  shared_by_.erase(thread);
   std::vector<PageRun> sealed;
   for (auto it = runs_.begin(); it != runs_.end();) {
     if (it->second.state == PageState::kPrivate && it->second.owner == thread) {
@@ -176,7 +170,7 @@ void PageStates::Track(std::uint64_t start, std::uint64_t end) {
 
 void PageStates::Reset() {
   std::erase_if(runs_, [](const auto& run) { return run.second.state != PageState::kUntracked; });
-  last_shared_.clear();
+  shared_by_.clear();
 }
 
 void PageStates::ForEach(std::uint64_t start, std::uint64_t end,

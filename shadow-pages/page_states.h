@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "shadow-pages/address.h"
+#include "shadow-pages/neighbourhood.h"
 
 namespace trapline {
 
@@ -132,13 +133,13 @@ class PageStates {
   void Split(std::uint64_t at);
   void MergeAround(std::uint64_t start);
   PageRun Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free);
-  PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& owned);
+  // Pages of `run` around `page` become shared by the thread's touch.
+  PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& run);
 
   const SharingPolicy policy_;
   std::map<std::uint64_t, Body> runs_;  // start -> rest; untouched pages are gaps
-  // The last pages that became shared together by a thread's touch: when the neighbours follow,
-  // more are taken at once.
-  std::unordered_map<std::uint64_t, PageRun> last_shared_;
+  // By thread: what its touches have made shared.
+  std::unordered_map<std::uint64_t, Neighbourhood> shared_by_;
 };
 
 }  // namespace trapline

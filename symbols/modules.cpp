@@ -271,11 +271,6 @@ bool Modules::IsExecutable(std::uint64_t address) {
   });
 }
 
-std::uint32_t Modules::generation() const {
-  const std::shared_lock lock(mutex_);
-  return generation_;
-}
-
 void Modules::OnUnmap(std::uint64_t begin, std::uint64_t end) {
   const std::unique_lock lock(mutex_);
   auto at = Covering(mappings_, begin);

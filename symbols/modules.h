@@ -2,6 +2,7 @@
 // of the past.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -93,7 +94,7 @@ class Modules {
   bool IsExecutable(std::uint64_t address);
 
   // Grows whenever a module appears or goes away; from 1.
-  std::uint32_t generation() const;
+  std::uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
 
   // The program unmapped or replaced [begin, end), or changed its rights: what is known of it is
   // looked up again when asked for. To be called before another file can come to lie there.
@@ -132,7 +133,7 @@ class Modules {
   std::map<std::uint64_t, Mapping> mappings_;      // by begin
   std::map<std::uint64_t, const Module*> loaded_;  // by begin
   std::vector<Entry> entries_;                     // by index
-  std::uint32_t generation_ = 1;
+  std::atomic<std::uint32_t> generation_ = 1;      // changes with the lock held
 };
 
 // The ELF note NT_GNU_BUILD_ID of the file `path` in hexadecimal; empty if there is none.

@@ -101,9 +101,9 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
   SetDescriptorMover(&MoveOutOfTheWay);
 }
 
-void ExecutionEvents::Feed(const Event& event) {
-  if (ended_) return;
-  for (const auto& sink : sinks_) sink->OnEvent(event);
+void ExecutionEvents::Feed(std::span<const Event> events) {
+  if (ended_ || events.empty()) return;
+  for (const auto& sink : sinks_) sink->OnEvents(events);
 }
 
 void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -151,9 +151,15 @@ bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::
 }
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
-  if (is_runtime_code_ && is_runtime_code_(ip)) return true;
-  const Module* const module = modules_.Find(ip);
-  return module != nullptr && (module->is_vdso() || is_untracked_(module->path));
+  CachedCode& cached = cached_code_[ip % cached_code_.size()];
+  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.untracked;
+  bool untracked = is_runtime_code_ && is_runtime_code_(ip);
+  if (!untracked) {
+    const Module* const module = modules_.Find(ip);
+    untracked = module != nullptr && (module->is_vdso() || is_untracked_(module->path));
+  }
+  cached = {ip, modules_.generation(), untracked};
+  return untracked;
 }
 
 void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -217,11 +223,24 @@ std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::u
   return number;
 }
 
-void ExecutionEvents::OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
-                                     std::uint64_t size, std::uint64_t ip, std::uint32_t frame) {
-  const ThreadState& state = ThreadOf(thread);
-  if (IsPlainAccess(kind) && IsIgnored(state, kind, address, size, ip)) return;
-  FeedAccess(thread, kind, address, size, ip, CachedContextOf(state, ip, frame));
+void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
+  std::size_t count = 0;
+  const ThreadState* state = nullptr;
+  ThreadId thread = 0;
+  for (Event access : accesses) {
+    if (state == nullptr || access.thread != thread) {
+      thread = access.thread;
+      state = &ThreadOf(thread);
+    }
+    if (IsPlainAccess(access.kind) &&
+        IsIgnored(*state, access.kind, access.address, access.size, access.ip)) {
+      continue;
+    }
+    access.order = OrderOf(access.kind);
+    access.stack = CachedContextOf(*state, access.ip, access.stack);
+    accesses[count++] = access;
+  }
+  Feed(accesses.first(count));
 }
 
 void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -231,7 +250,14 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
   // The calls from the one that returns to `ip` on are the runtime's own.
   std::uint32_t caller = frame;
   while (caller != 0 && frames_[caller].return_address != ip) caller = frames_[caller].caller;
-  OnCachedAccess(thread, kind, address, size, ip - 1, caller != 0 ? frames_[caller].caller : 0);
+  Event access{};
+  access.kind = kind;
+  access.thread = thread;
+  access.address = address;
+  access.size = size;
+  access.ip = ip - 1;
+  access.stack = caller != 0 ? frames_[caller].caller : 0;
+  OnCachedAccesses(std::span(&access, 1));
 }
 
 void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
@@ -299,7 +325,7 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     const std::uint64_t freed = std::min(size, kLooksAt);
     if (!IsBenign(event.address, freed)) {
       FeedAccess(thread, EventKind::kWrite, event.address, freed, event.ip - 1,
-                 ContextOf(state, std::array{event.ip - 1}));
+                 RuntimeContextOf(state, event.ip - 1));
     }
     // The block keeps this write until it is given out again: a later use of it by another thread
     // races with its end.
@@ -332,7 +358,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     access.address = queued.address;
     access.size = 1;
     access.ip = queued.ip - 1;
-    access.stack = ContextOf(state, std::array{queued.ip - 1});
+    access.stack = RuntimeContextOf(state, queued.ip - 1);
     Feed(access);
   };
   const auto take = [&](bool shared) {

@@ -2,6 +2,7 @@
 // monitor sees; and beside it what reports say of an access beyond its event.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,8 +31,8 @@ class EventSink {
   EventSink& operator=(const EventSink&) = delete;
   virtual ~EventSink() = default;
 
-  // The next event in the total order. Event::stack is the number of an AccessContext.
-  virtual void OnEvent(const Event& event) = 0;
+  // The next events in the total order. Event::stack is the number of an AccessContext.
+  virtual void OnEvents(std::span<const Event> events) = 0;
   // In the child after fork: what was seen so far is its parent's. One thread is left.
   virtual void OnForkedChild() = 0;
   // Adds what the sink in a program that execve starts must know, under a name of its own, and the
@@ -106,8 +107,7 @@ class ExecutionEvents : public ExecutionObserver {
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
-  void OnCachedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
-                      std::uint64_t ip, std::uint32_t frame) override;
+  void OnCachedAccesses(std::span<Event> accesses) override;
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
   void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
@@ -159,7 +159,8 @@ class ExecutionEvents : public ExecutionObserver {
   };
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
-  void Feed(const Event& event);
+  void Feed(const Event& event) { Feed(std::span(&event, 1)); }
+  void Feed(std::span<const Event> events);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
@@ -173,6 +174,10 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                  std::uint64_t size, std::uint64_t ip);
   bool IsUntracked(std::uint64_t ip);
+  // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
+  std::uint32_t RuntimeContextOf(const ThreadState& thread, std::uint64_t ip) {
+    return CachedContextOf(thread, ip, 0);
+  }
 
   const std::function<bool(const std::string&)> is_untracked_;
   std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
@@ -188,6 +193,13 @@ class ExecutionEvents : public ExecutionObserver {
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
   std::vector<CachedContext> cached_contexts_;
+  // Answers of IsUntracked.
+  struct CachedCode {
+    std::uint64_t ip = 0;
+    std::uint32_t generation = 0;
+    bool untracked = false;
+  };
+  std::array<CachedCode, 1024> cached_code_{};
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end
   bool ended_ = false;

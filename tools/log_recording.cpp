@@ -111,6 +111,10 @@ void LogRecording::Begin(ThreadId thread) {
   }
 }
 
+void LogRecording::OnEvents(std::span<const Event> events) {
+  for (const Event& event : events) OnEvent(event);
+}
+
 void LogRecording::OnEvent(const Event& event) {
   if (state_ == State::kWaiting && event.kind == EventKind::kFork) Begin(event.thread);
   if (state_ != State::kRecording) return;

@@ -47,13 +47,14 @@ class LogRecording : public EventSink {
   // For the metadata; known once the virtual machine is there.
   void SetHostKind(const std::string& kind);
 
-  void OnEvent(const Event& event) override;
+  void OnEvents(std::span<const Event> events) override;
   void OnForkedChild() override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
   void OnExecuteFailed() override;
   int OnExit(int status) override;
 
  private:
+  void OnEvent(const Event& event);
   enum class State { kWaiting, kRecording, kOff };
 
   std::string Path() const;

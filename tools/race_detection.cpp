@@ -90,8 +90,9 @@ Status RaceDetection::OpenJson(bool first_process) {
 
 // --- the stream
 
-void RaceDetection::OnEvent(const Event& event) {
-  detector_->OnEvent(event, index_++);
+void RaceDetection::OnEvents(std::span<const Event> events) {
+  detector_->OnEvents(events, index_);
+  index_ += events.size();
   const auto races = detector_->races();
   for (; races_seen_ < races.size(); ++races_seen_) Report(races[races_seen_]);
 }

@@ -41,7 +41,7 @@ class RaceDetection : public EventSink {
   // failed.
   Status OpenJson(bool first_process);
 
-  void OnEvent(const Event& event) override;
+  void OnEvents(std::span<const Event> events) override;
   void OnForkedChild() override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
   int OnExit(int status) override;

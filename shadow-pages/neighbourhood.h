@@ -1,0 +1,58 @@
+// How many pages change hands at once. A fault that reaches the monitor costs ~35 us on kvm_pvm
+// whatever it maps, and threads that share data by parts (rows, blocks, buckets) come for the
+// neighbours of a page next, in whatever order.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "shadow-pages/address.h"
+
+namespace trapline {
+
+// Of one thread, and one kind of change. Not thread-safe.
+class Neighbourhood {
+ public:
+  static constexpr std::uint64_t kLargest = 64 * kPageSize;
+
+  struct Pages {
+    std::uint64_t start = 0, end = 0;
+  };
+
+  // The pages around `page` to be taken along with it, itself among them: the first time in a
+  // neighbourhood 1, then 4, 16 and 64, aligned to their number; beside a neighbourhood that was
+  // taken whole, 16 at once. Only new pages tell that more are wanted, not one that has to be
+  // taken again because it went back to another thread.
+  Pages Around(std::uint64_t page) {
+    const std::uint64_t number = page / kLargest;
+    Block& block = BlockOf(number);
+    if (block.number != number) {
+      const auto whole = [&](std::uint64_t other) {
+        const Block& beside = BlockOf(other);
+        return beside.number == other && beside.steps == kSteps;
+      };
+      block = {number, whole(number - 1) || whole(number + 1) ? kSteps - 1 : 0, {}};
+    } else if (page < block.last.start || page >= block.last.end) {
+      block.steps = std::min(block.steps + 1, kSteps);
+    }
+    const std::uint64_t size = kPageSize << (2 * block.steps);
+    const std::uint64_t start = AlignDown(page, size);
+    block.last = {start, start + size};
+    return block.last;
+  }
+
+ private:
+  static constexpr unsigned kSteps = 3;  // from 1 page to 64 by fours
+  struct Block {
+    std::uint64_t number = ~0ull;
+    unsigned steps = 0;
+    Pages last{};
+  };
+
+  Block& BlockOf(std::uint64_t number) { return blocks_[number % blocks_.size()]; }
+
+  std::array<Block, 128> blocks_{};
+};
+
+}  // namespace trapline
