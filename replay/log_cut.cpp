@@ -36,6 +36,19 @@ LogPart Intersection(const LogPart& a, const LogPart& b) {
   return both;
 }
 
+// `part` with the numbers before the log's first event or after its last one that no event has, so
+// that pieces cut at the numbers of events are together the whole.
+LogPart Widened(LogPart part, const LogIndex& index) {
+  Sequence first = kLastSequence;
+  for (const auto& [thread, blocks] : index.threads()) {
+    if (!blocks.empty()) first = std::min(first, blocks.front().first_sequence);
+  }
+  if (part.first <= first) part.first = 0;
+  if (index.missing().empty() && part.last >= index.last_sequence() && part.first <= part.last)
+    part.last = kLastSequence;
+  return part;
+}
+
 LogEnd EndOf(const LogIndex& index) {
   LogEnd end;
   end.orderly = index.finished() && index.end().orderly;
@@ -89,8 +102,9 @@ struct Piece {
 
 }  // namespace
 
-Status CutLog(const LogIndex& index, const LogPart& part, const std::string& output) {
+Status CutLog(const LogIndex& index, const LogPart& asked_for, const std::string& output) {
   LogMetadata metadata = index.metadata();
+  const LogPart part = Widened(asked_for, index);
   if (metadata.threads.empty()) metadata.threads = ThreadsOf(index);
   std::vector<LogPart> parts;
   if (metadata.parts.empty()) metadata.parts.push_back({});
@@ -100,7 +114,7 @@ Status CutLog(const LogIndex& index, const LogPart& part, const std::string& out
       parts.push_back(std::move(both));
     }
   }
-  if (parts.empty()) {
+  if (parts.empty() || (index.missing().empty() && part.first > index.last_sequence())) {
     return Status::Error(fmt::format(
         "nothing to cut: {} holds no event of the range asked for; see `trapline log info`",
         index.path()));

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
+
+#include "symbols/linked_library.h"
 
 namespace trapline {
 namespace {
@@ -64,6 +68,30 @@ const char* AccessName(EventKind kind) {
   }
 }
 
+// The frames of a stack, innermost first, without those of the preload library unless there are no
+// others: they are between the program and what it called.
+std::vector<std::pair<const Place*, std::size_t>> ShownFrames(
+    const std::vector<std::uint64_t>& stack, bool first_is_instruction, LogSymbolizer& symbolizer) {
+  std::vector<std::pair<const Place*, std::size_t>> all, shown;
+  for (std::size_t depth = 0; depth < stack.size(); ++depth) {
+    const Place& place =
+        symbolizer.Resolve(first_is_instruction ? LookupAddress(stack, depth) : stack[depth] - 1);
+    const bool hidden = place.module.find("/libtrapline-preload.so") != std::string::npos;
+    for (std::size_t frame = 0; frame < place.frames.size(); ++frame) {
+      all.emplace_back(&place, frame);
+      if (!hidden) shown.emplace_back(&place, frame);
+    }
+  }
+  return shown.empty() ? all : shown;
+}
+
+void AppendStack(const std::vector<std::uint64_t>& stack, bool first_is_instruction,
+                 LogSymbolizer& symbolizer, std::string* text) {
+  int number = 0;
+  for (const auto& [place, frame] : ShownFrames(stack, first_is_instruction, symbolizer))
+    *text += fmt::format("    #{} {}\n", number++, FrameText(*place, frame));
+}
+
 void AppendAccess(const Access& access, const char* when, const StackTable& stacks,
                   LogSymbolizer& symbolizer, std::string* text) {
   *text += fmt::format("  {} {} of {} bytes at {:#x} by thread {} (event {}), at {}\n", when,
@@ -75,12 +103,18 @@ void AppendAccess(const Access& access, const char* when, const StackTable& stac
     *text += "    (its call stack is not in the log)\n";
     return;
   }
-  int number = 0;
-  for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
-    const Place& place = symbolizer.Resolve(LookupAddress(stack->second, depth));
-    for (std::size_t frame = 0; frame < place.frames.size(); ++frame)
-      *text += fmt::format("    #{} {}\n", number++, FrameText(place, frame));
-  }
+  AppendStack(stack->second, true, symbolizer, text);
+}
+
+void AppendCreation(ThreadId thread, const ReplayResult& result, LogSymbolizer& symbolizer,
+                    std::string* text) {
+  const auto creation = result.creations.find(thread);
+  if (creation == result.creations.end()) return;
+  const auto stack = result.stacks.find(creation->second.stack);
+  if (stack == result.stacks.end()) return;
+  *text +=
+      fmt::format("  thread {} was created by thread {} at\n", thread, creation->second.parent);
+  AppendStack(stack->second, false, symbolizer, text);
 }
 
 json PlaceJson(const Place& place, const SourceFrame& frame) {
@@ -99,7 +133,39 @@ json PlaceJson(const Place& place, const SourceFrame& frame) {
   return object;
 }
 
-json AccessJson(const Access& access, const StackTable& stacks, LogSymbolizer& symbolizer) {
+json StackJson(const std::vector<std::uint64_t>& stack, bool first_is_instruction,
+               LogSymbolizer& symbolizer) {
+  json frames = json::array();
+  for (const auto& [place, frame] : ShownFrames(stack, first_is_instruction, symbolizer))
+    frames.push_back(PlaceJson(*place, place->frames[frame]));
+  return frames;
+}
+
+json VariableJson(const LogVariable& variable) {
+  const DataPlace& data = variable.data;
+  json object = {{"symbol", data.symbol}, {"offset", data.offset}, {"module", variable.module}};
+  if (data.size != 0) object["size"] = data.size;
+  if (!data.expression.empty()) object["expression"] = data.expression;
+  if (!data.type.empty()) object["type"] = data.type;
+  if (!data.file.empty()) {
+    object["file"] = data.file;
+    object["line"] = data.line;
+  }
+  return object;
+}
+
+// How the thread of an access came to be.
+json CreationJson(ThreadId thread, const ReplayResult& result, LogSymbolizer& symbolizer) {
+  const auto creation = result.creations.find(thread);
+  if (creation == result.creations.end()) return nullptr;
+  json object = {{"parent", creation->second.parent}};
+  if (const auto stack = result.stacks.find(creation->second.stack); stack != result.stacks.end())
+    object["stack"] = StackJson(stack->second, false, symbolizer);
+  return object;
+}
+
+json AccessJson(const Access& access, const ReplayResult& result, LogSymbolizer& symbolizer) {
+  const StackTable& stacks = result.stacks;
   const Place& instruction = symbolizer.Resolve(access.ip);
   json object = {{"kind", AccessName(access.kind)},
                  {"thread", access.thread},
@@ -107,17 +173,29 @@ json AccessJson(const Access& access, const StackTable& stacks, LogSymbolizer& s
                  {"size", access.size},
                  {"event", access.index},
                  {"place", PlaceJson(instruction, instruction.frames.front())}};
-  if (const auto stack = stacks.find(access.stack); access.stack != 0 && stack != stacks.end()) {
-    for (std::size_t depth = 0; depth < stack->second.size(); ++depth) {
-      const Place& place = symbolizer.Resolve(LookupAddress(stack->second, depth));
-      for (const SourceFrame& frame : place.frames)
-        object["stack"].push_back(PlaceJson(place, frame));
-    }
-  }
+  if (const auto stack = stacks.find(access.stack); access.stack != 0 && stack != stacks.end())
+    object["stack"] = StackJson(stack->second, true, symbolizer);
+  if (json created = CreationJson(access.thread, result, symbolizer); !created.is_null())
+    object["created"] = std::move(created);
   return object;
 }
 
 }  // namespace
+
+void DropLinkedLibraryRaces(LogSymbolizer& symbolizer, ReplayResult* result) {
+  const auto made_by_library = [&](const Access& access) {
+    const auto stack = result->stacks.find(access.stack);
+    return access.stack != 0 && stack != result->stacks.end() &&
+           IsLinkedLibrary(stack->second, [&](std::uint64_t address) -> const Place& {
+             return symbolizer.Resolve(address);
+           });
+  };
+  for (DetectorResult& detector : result->detectors) {
+    std::erase_if(detector.races, [&](const Race& race) {
+      return made_by_library(race.first) || made_by_library(race.second);
+    });
+  }
+}
 
 std::string RaceReport(const LogIndex& index, const ReplayResult& result,
                        LogSymbolizer& symbolizer) {
@@ -135,6 +213,11 @@ std::string RaceReport(const LogIndex& index, const ReplayResult& result,
                           race.address);
       AppendAccess(race.second, "later  ", result.stacks, symbolizer, &text);
       AppendAccess(race.first, "earlier", result.stacks, symbolizer, &text);
+      if (const auto variable = symbolizer.ResolveData(race.address))
+        text += fmt::format("  {:#x} is {}\n", race.address, VariableText(*variable));
+      const auto [low, high] = std::minmax(race.first.thread, race.second.thread);
+      AppendCreation(low, result, symbolizer, &text);
+      if (high != low) AppendCreation(high, result, symbolizer, &text);
     }
   }
   return text;
@@ -192,8 +275,10 @@ json JsonReport(const LogIndex& index, const ReplayResult& result, const std::st
       entry["races"].push_back({{"kind", RaceKindName(race)},
                                 {"address", race.address},
                                 {"size", race.size},
-                                {"earlier", AccessJson(race.first, result.stacks, symbolizer)},
-                                {"later", AccessJson(race.second, result.stacks, symbolizer)}});
+                                {"earlier", AccessJson(race.first, result, symbolizer)},
+                                {"later", AccessJson(race.second, result, symbolizer)}});
+      if (const auto variable = symbolizer.ResolveData(race.address))
+        entry["races"].back()["variable"] = VariableJson(*variable);
     }
     if (true_result != nullptr) {
       const Agreement agreement = Compare(PlacePairs(detector), PlacePairs(*true_result));

@@ -11,6 +11,10 @@
 
 namespace trapline {
 
+// Leaves out the races that code of the C++ library makes which is linked into the program's file,
+// as online detection does (symbols/linked_library.h).
+void DropLinkedLibraryRaces(LogSymbolizer& symbolizer, ReplayResult* result);
+
 // The races of each detector, one for each pair of places, in order of discovery.
 std::string RaceReport(const LogIndex& index, const ReplayResult& result,
                        LogSymbolizer& symbolizer);

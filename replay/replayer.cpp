@@ -266,6 +266,8 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
       ++kinds[i % kinds.size()][static_cast<std::size_t>(event.kind)];
       if (!IsPlainAccess(event.kind) ||
           event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
+        if (event.kind == EventKind::kFork)
+          result->creations[event.other] = {event.thread, event.ip, event.stack};
         continue;
       }
       if (event.size > kMaxAccessBytes) {

@@ -39,10 +39,18 @@ struct DetectorResult {
   std::uint64_t memory_bytes = 0;  // heap it held at its end (approximate when several run)
 };
 
+// How a thread came to be.
+struct ThreadCreation {
+  ThreadId parent = 0;
+  std::uint64_t ip = 0;     // where; 0 = unknown
+  std::uint32_t stack = 0;  // in the stack table; 0 = none
+};
+
 struct ReplayResult {
   std::uint64_t events = 0;
   std::map<EventKind, std::uint64_t> kinds;
   StackTable stacks;
+  std::map<ThreadId, ThreadCreation> creations;  // by child
   std::vector<DetectorResult> detectors;
   std::uint64_t wall_ns = 0;
   std::uint64_t read_ns = 0;  // part of it spent reading and decoding the log

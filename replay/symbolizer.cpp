@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <utility>
+
 #include "symbols/debug_info.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/module_image.h"
@@ -40,27 +43,43 @@ const Place& LogSymbolizer::Resolve(std::uint64_t address) {
   Place& place = at->second;
   if (!is_new) return place;
   place.address = address;
+  Opened* const opened = Find(address);
+  if (opened == nullptr) return place;
+  place.module = opened->module.path;
+  place.build_id = opened->module.build_id;
+  place.offset = address - opened->module.bias;
+  if (opened->image != nullptr)
+    place.frames = NamesAt(opened->debug_info.get(), opened->symbols.get(), place.offset);
+  return place;
+}
+
+std::optional<LogVariable> LogSymbolizer::ResolveData(std::uint64_t address) {
+  const Opened* const opened = Find(address);
+  if (opened == nullptr || opened->image == nullptr) return std::nullopt;
+  auto data =
+      VariableAt(opened->debug_info.get(), opened->symbols.get(), address - opened->module.bias);
+  if (!data) return std::nullopt;
+  return LogVariable{std::move(*data), opened->module.path};
+}
+
+LogSymbolizer::Opened* LogSymbolizer::Find(std::uint64_t address) {
   for (Opened& opened : modules_) {
     if (address < opened.module.begin || address >= opened.module.end) continue;
-    place.module = opened.module.path;
-    place.build_id = opened.module.build_id;
-    place.offset = address - opened.module.bias;
     if (!opened.tried) Open(opened);
-    if (opened.image == nullptr) break;
-    place.frames = NamesAt(opened.debug_info.get(), opened.symbols.get(), place.offset);
-    break;
+    return &opened;
   }
-  return place;
+  return nullptr;
 }
 
 namespace {
 
+std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 std::string Text(const Place& place, const SourceFrame& frame, bool show_inlined) {
   if (place.module.empty()) return fmt::format("{:#x}", place.address);
-  std::string where =
-      show_inlined && frame.inlined
-          ? "inlined"
-          : fmt::format("{}+{:#x}", place.module.substr(place.module.rfind('/') + 1), place.offset);
+  std::string where = show_inlined && frame.inlined
+                          ? "inlined"
+                          : fmt::format("{}+{:#x}", FileName(place.module), place.offset);
   if (frame.function.empty()) return where;
   if (frame.file.empty()) return fmt::format("{} ({})", frame.function, where);
   return fmt::format("{} {}:{} ({})", frame.function, frame.file, frame.line, where);
@@ -72,6 +91,15 @@ std::string PlaceText(const Place& place) { return Text(place, place.frames.fron
 
 std::string FrameText(const Place& place, std::size_t frame) {
   return Text(place, place.frames[frame], true);
+}
+
+std::string VariableText(const LogVariable& variable) {
+  const DataPlace& data = variable.data;
+  std::string text = fmt::format("{}+{:#x} (", data.symbol, data.offset);
+  if (!data.type.empty()) text += data.type + ", ";
+  if (data.size != 0) text += fmt::format("{} byte{}, ", data.size, data.size == 1 ? "" : "s");
+  if (!data.file.empty()) text += fmt::format("{}:{}, ", data.file, data.line);
+  return text + fmt::format("{})", FileName(variable.module));
 }
 
 }  // namespace trapline

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct Place {
   std::vector<SourceFrame> frames = std::vector<SourceFrame>(1);
 };
 
+// A variable with static storage. `data.module` is not used.
+struct LogVariable {
+  DataPlace data;
+  std::string module;  // path at recording
+};
+
 // Not thread-safe.
 class LogSymbolizer {
  public:
@@ -38,11 +45,14 @@ class LogSymbolizer {
   ~LogSymbolizer();
 
   const Place& Resolve(std::uint64_t address);
+  std::optional<LogVariable> ResolveData(std::uint64_t address);
 
  private:
   struct Opened;
 
   void Open(Opened& opened) const;
+  // The module at `address`, opened; null: in none.
+  Opened* Find(std::uint64_t address);
 
   bool use_files_;
   std::vector<Opened> modules_;
@@ -53,5 +63,8 @@ class LogSymbolizer {
 // the innermost function, or of place.frames[frame], which says "(inlined)" if it is.
 std::string PlaceText(const Place& place);
 std::string FrameText(const Place& place, std::size_t frame);
+
+// "name+0xoffset (type, size, file:line, module)", as much as is known.
+std::string VariableText(const LogVariable& variable);
 
 }  // namespace trapline

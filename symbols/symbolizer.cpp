@@ -90,6 +90,33 @@ std::uint64_t FirstLink(const Module& main, const MemoryReader& memory) {
   return 0;
 }
 
+// A variable from what debug info and symbol table say of it.
+std::optional<DataPlace> Combine(const Module* module, std::uint64_t offset,
+                                 const std::optional<DebugInfo::Variable>& variable,
+                                 const ElfSymbols::Symbol* symbol) {
+  if (!variable && symbol == nullptr) return std::nullopt;
+  DataPlace place;
+  place.module = module;
+  if (symbol != nullptr) {
+    place.symbol = Demangle(symbol->name);
+    place.offset = offset - symbol->begin;
+    place.size = symbol->end - symbol->begin;
+  }
+  if (variable) {
+    // A mangled name says more than the one declared.
+    if (symbol == nullptr || place.symbol == symbol->name) place.symbol = variable->name;
+    place.offset = offset - variable->begin;
+    place.size = variable->size;
+    place.expression = variable->expression;
+    place.type = variable->type;
+    place.file = variable->file;
+    place.line = variable->line;
+  } else {
+    place.symbol = WithoutNumber(place.symbol);
+  }
+  return place;
+}
+
 }  // namespace
 
 std::string Demangle(const std::string& name) {
@@ -108,6 +135,14 @@ std::string Demangle(const std::string& name) {
     text.resize(text.size() - kHash);
   }
   return text;
+}
+
+std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* symbols,
+                                    std::uint64_t offset) {
+  std::optional<DebugInfo::Variable> variable;
+  if (debug_info != nullptr) variable = debug_info->FindStatic(offset);
+  return Combine(nullptr, offset, variable,
+                 symbols != nullptr ? symbols->FindObject(offset) : nullptr);
 }
 
 std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
@@ -152,12 +187,11 @@ class Symbolizer::Implementation {
     if (module == nullptr) return std::nullopt;
     const std::unique_lock lock(mutex_);
     Contents& contents = ContentsOf(*module);
-    const std::uint64_t offset = address - module->bias;
-    std::optional<DebugInfo::Variable> variable;
-    if (contents.debug_info) variable = contents.debug_info->FindStatic(offset);
-    const ElfSymbols::Symbol* symbol =
-        contents.symbols ? contents.symbols->FindObject(offset) : nullptr;
-    return Combine(module, offset, variable, symbol);
+    auto place =
+        VariableAt(contents.debug_info ? &*contents.debug_info : nullptr,
+                   contents.symbols ? &*contents.symbols : nullptr, address - module->bias);
+    if (place) place->module = module;
+    return place;
   }
 
   std::optional<DataPlace> ResolveThreadLocal(std::uint64_t address, std::uint64_t thread_pointer,
@@ -296,32 +330,6 @@ class Symbolizer::Implementation {
     if (Dwarf* dwarf = contents.image->dwarf(); dwarf != nullptr)
       contents.debug_info.emplace(dwarf);
     return contents;
-  }
-
-  static std::optional<DataPlace> Combine(const Module* module, std::uint64_t offset,
-                                          const std::optional<DebugInfo::Variable>& variable,
-                                          const ElfSymbols::Symbol* symbol) {
-    if (!variable && symbol == nullptr) return std::nullopt;
-    DataPlace place;
-    place.module = module;
-    if (symbol != nullptr) {
-      place.symbol = Demangle(symbol->name);
-      place.offset = offset - symbol->begin;
-      place.size = symbol->end - symbol->begin;
-    }
-    if (variable) {
-      // A mangled name says more than the one declared.
-      if (symbol == nullptr || place.symbol == symbol->name) place.symbol = variable->name;
-      place.offset = offset - variable->begin;
-      place.size = variable->size;
-      place.expression = variable->expression;
-      place.type = variable->type;
-      place.file = variable->file;
-      place.line = variable->line;
-    } else {
-      place.symbol = WithoutNumber(place.symbol);
-    }
-    return place;
   }
 
   std::optional<StackVariable> LocalOf(const StackFrame& frame, std::uint64_t address) {

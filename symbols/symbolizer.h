@@ -134,6 +134,10 @@ class Symbolizer {
 std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
                                  std::uint64_t offset);
 
+// The variable with static storage at `offset` in that file, without its module.
+std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* symbols,
+                                    std::uint64_t offset);
+
 // The name as the language writes it; `name` itself if it is not a mangled one.
 std::string Demangle(const std::string& name);
 

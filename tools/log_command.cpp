@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -41,6 +42,29 @@ int Fail(const std::string& message) {
   return 1;
 }
 int Check(const Status& status) { return status.ok() ? 0 : Fail(status.message()); }
+
+// Whether `output` exists and is `input`, whatever they are called: writing would destroy it.
+bool IsSameFile(const std::string& input, const std::string& output) {
+  std::error_code error;
+  return std::filesystem::equivalent(input, output, error);
+}
+int FailSameFile(const std::string& output) {
+  return Fail(
+      fmt::format("cannot write {}: it is the file to be read; give another output", output));
+}
+
+// Empty if all of `wanted` are threads of the recording.
+std::string UnknownThread(const LogIndex& index, const std::vector<ThreadId>& wanted) {
+  const std::vector<ThreadId>& recorded = index.metadata().threads;  // only where there are parts
+  for (const ThreadId thread : wanted) {
+    if (index.threads().contains(thread) ||
+        std::find(recorded.begin(), recorded.end(), thread) != recorded.end())
+      continue;
+    return fmt::format("{} has no thread {}; `trapline log dump` shows those it has", index.path(),
+                       thread);
+  }
+  return {};
+}
 
 std::string PartText(const LogPart& part) {
   std::string text =
@@ -121,6 +145,8 @@ void PrintEvent(const Event& event, Sequence sequence) {
 int Dump(const std::string& path, const LogPart& part, bool past_gap) {
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
+  if (const std::string unknown = UnknownThread(index, part.threads); !unknown.empty())
+    return Fail(unknown);
   LogReader reader(index, part.first,
                    past_gap ? part.last : std::min(part.last, index.complete_up_to()));
   std::array<Event, 512> events;
@@ -187,9 +213,12 @@ void AddRange(CLI::App* command, Range& range) {
 }
 
 int Cut(const std::string& path, const Range& range, const std::string& output) {
+  if (IsSameFile(path, output)) return FailSameFile(output);
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
   LogPart part = range.Part();
+  if (const std::string unknown = UnknownThread(index, part.threads); !unknown.empty())
+    return Fail(unknown);
   if (range.seconds.size() == 2) {
     const auto at = [&index](double seconds) {
       return SequenceAt(index, static_cast<std::uint64_t>(std::max(seconds, 0.0) * 1e9));
@@ -212,13 +241,14 @@ int Cut(const std::string& path, const Range& range, const std::string& output) 
 }
 
 int Merge(const std::vector<std::string>& inputs, const std::string& output) {
-  if (std::find(inputs.begin(), inputs.end(), output) != inputs.end()) {
-    return Fail(fmt::format("cannot write {}: it is one of the pieces to be read", output));
+  for (const std::string& input : inputs) {
+    if (IsSameFile(input, output)) return FailSameFile(output);
   }
   return Check(MergeLogs(inputs, output));
 }
 
 int Import(const std::string& text, const std::string& output) {
+  if (IsSameFile(text, output)) return FailSameFile(output);
   std::ifstream in(text);
   if (!in) return Fail(fmt::format("cannot open {}; is it there, and may you read it?", text));
   LogMetadata metadata;
@@ -261,6 +291,8 @@ Status ForEachEvent(const LogIndex& index, Visit&& visit) {
 }
 
 int Export(const std::string& path, const std::string& output, const std::string& locations) {
+  if (IsSameFile(path, output)) return FailSameFile(output);
+  if (!locations.empty() && IsSameFile(path, locations)) return FailSameFile(locations);
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
@@ -365,9 +397,7 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
       ->expected(2)
       ->delimiter(',');
   cut->callback([arguments, &exit_status] {
-    exit_status = arguments->log == arguments->output
-                      ? Fail("cannot cut a log into itself; give another output")
-                      : Cut(arguments->log, arguments->range, arguments->output);
+    exit_status = Cut(arguments->log, arguments->range, arguments->output);
   });
 
   CLI::App* merge = log->add_subcommand("merge", "Put pieces of one recording together");
@@ -376,31 +406,30 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   merge->callback(
       [arguments, &exit_status] { exit_status = Merge(arguments->inputs, arguments->output); });
 
-  CLI::App* import = log->add_subcommand("import", "Make a log of a trace in the STD text format");
-  import->add_option("TRACE", arguments->log)->required();
-  import->add_option("-o,--output", arguments->output)->required();
-  import->callback([arguments, &exit_status] {
-    exit_status = Import(arguments->log, arguments->output);
-});
+  CLI::App* imports = log->add_subcommand("import", "Make a log of a trace in the STD text format");
+  imports->add_option("TRACE", arguments->log)->required();
+  imports->add_option("-o,--output", arguments->output)->required();
+  imports->callback(
+      [arguments, &exit_status] { exit_status = Import(arguments->log, arguments->output); });
 
-CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
-exports->add_option("LOG", arguments->log)->required();
-exports->add_option("-o,--output", arguments->output)->required();
-exports->add_option("--number-locations", arguments->locations,
-                    "number the program addresses from 1 and list them in this file");
-exports->callback([arguments, &exit_status] {
-  exit_status = Export(arguments->log, arguments->output, arguments->locations);
-});
+  CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
+  exports->add_option("LOG", arguments->log)->required();
+  exports->add_option("-o,--output", arguments->output)->required();
+  exports->add_option("--number-locations", arguments->locations,
+                      "number the program addresses from 1 and list them in this file");
+  exports->callback([arguments, &exit_status] {
+    exit_status = Export(arguments->log, arguments->output, arguments->locations);
+  });
 
-CLI::App* drain =
-    log->add_subcommand("drain", "Write what a recording left in shared memory, until it ends");
-drain->add_option("SEGMENT", arguments->segment, "its name in /dev/shm")->required();
-drain->add_option("LOG", arguments->log, "a new log, or the unfinished one of this recording")
-    ->required();
-drain->add_flag("--attended", arguments->attended)->group("");  // for `trapline run` alone
-drain->callback([arguments, &exit_status] {
-  exit_status = Drain(arguments->segment, arguments->log, arguments->attended);
-});
+  CLI::App* drain =
+      log->add_subcommand("drain", "Write what a recording left in shared memory, until it ends");
+  drain->add_option("SEGMENT", arguments->segment, "its name in /dev/shm")->required();
+  drain->add_option("LOG", arguments->log, "a new log, or the unfinished one of this recording")
+      ->required();
+  drain->add_flag("--attended", arguments->attended)->group("");  // for `trapline run` alone
+  drain->callback([arguments, &exit_status] {
+    exit_status = Drain(arguments->segment, arguments->log, arguments->attended);
+  });
 }  // namespace trapline
 
 }  // namespace trapline

@@ -348,6 +348,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "trapline: {}\n", contradiction);
     return trapline::kMonitorFailure;
   }
+  if (log.path.empty() && log_filter != "all") {
+    fmt::print(stderr, "trapline: --log-filter needs --log FILE\n");
+    return trapline::kMonitorFailure;
+  }
   if (options.tracking.track == Track::kNone && !log.path.empty()) {
     fmt::print(stderr, "trapline: --log has nothing to record with --track=none\n");
     return trapline::kMonitorFailure;

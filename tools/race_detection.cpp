@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string_view>
 
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
+#include "symbols/linked_library.h"
 
 namespace trapline {
 namespace {
@@ -20,28 +20,6 @@ Suppressions ReadSuppressions(const std::string& path) {
   if (const Status status = suppressions.ReadFile(path); !status.ok())
     throw std::invalid_argument(status.message());
   return suppressions;
-}
-
-// Whether a function as the demangler writes it ("std::ostream&
-// std::ostream::_M_insert<long>(long)") is the C++ library's.
-bool IsLibraryFunction(std::string_view function) {
-  // The name is what comes before the parameters, without the type of a template's result.
-  int depth = 0;
-  std::size_t begin = 0, end = function.size();
-  for (std::size_t i = 0; i < function.size(); ++i) {
-    const char c = function[i];
-    if (c == '<') ++depth;
-    if (c == '>') --depth;
-    if (depth != 0) continue;
-    if (c == '(') {
-      end = i;
-      break;
-    }
-    if (c == ' ') begin = i + 1;
-  }
-  const std::string_view name = function.substr(begin, end - begin);
-  return name.starts_with("std::") || name.starts_with("__gnu_cxx::") ||
-         name.starts_with("__cxxabiv1::");
 }
 
 const char* LockKind(std::uint64_t kind, bool shared) {
@@ -205,17 +183,9 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
   return UnknownLocation{};
 }
 
-// Whether an access was made by code of the C++ library that was linked into the program's file:
-// without debug info, unlike its caller in the same file.
 bool RaceDetection::IsLinkedLibrary(const ReportAccess& access) {
-  if (access.stack.empty()) return false;
-  const CodePlace place = events_.symbolizer().ResolveCode(access.stack[0], access.generation);
-  if (place.module == nullptr || place.frames.size() != 1 || !place.frames[0].file.empty() ||
-      !IsLibraryFunction(place.frames[0].function))
-    return false;
-  return std::any_of(access.stack.begin() + 1, access.stack.end(), [&](std::uint64_t pc) {
-    const CodePlace caller = events_.symbolizer().ResolveCode(pc - 1, access.generation);
-    return caller.module == place.module && !caller.frames.back().file.empty();
+  return trapline::IsLinkedLibrary(access.stack, [&](std::uint64_t pc) {
+    return events_.symbolizer().ResolveCode(pc, access.generation);
   });
 }
 

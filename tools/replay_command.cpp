@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ void ShowProgress(std::uint64_t done, std::uint64_t all) {
 }
 
 int Run(const Arguments& arguments) {
+  std::error_code error;
+  if (std::filesystem::equivalent(arguments.log, arguments.json, error))
+    return Fail(fmt::format("cannot write the report to {}: it is the log", arguments.json));
   LogIndex index;
   if (Status status = index.Open(arguments.log); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
@@ -85,6 +89,7 @@ int Run(const Arguments& arguments) {
   if (progress) fmt::print(stderr, "\r{:<70}\r", "");
   if (!status.ok()) return Fail(status.message());
   LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
+  DropLinkedLibraryRaces(symbolizer, &result);
   fmt::print("{}", RaceReport(index, result, symbolizer));
   if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));
   if (!arguments.json.empty()) {

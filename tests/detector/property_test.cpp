@@ -1,5 +1,5 @@
 // Properties of the detectors that hold for every execution, checked on random ones.
-// TRAPLINE_TRACES sets how many.
+// TRAPLINE_TRACES sets how many, TRAPLINE_FIRST_TRACE the seed of the first one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +17,11 @@
 namespace trapline {
 namespace {
 
-std::uint64_t TraceCount() {
-  const char* text = std::getenv("TRAPLINE_TRACES");
-  return text == nullptr ? 10000 : std::strtoull(text, nullptr, 10);
+std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
+std::uint64_t TraceCount() { return FromEnvironment("TRAPLINE_TRACES", 10000); }
 
 // Executions of all sorts, the kind depending on the seed.
 TraceOptions OptionsFor(std::uint64_t seed) {
@@ -43,8 +44,8 @@ using Check = std::function<std::string(const std::vector<Event>&)>;
 
 // `check` says what is wrong with a trace, or nothing.
 void ForAllTraces(const Check& check, void (*adjust)(TraceOptions*) = nullptr) {
-  const std::uint64_t count = TraceCount();
-  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+  const std::uint64_t first = FromEnvironment("TRAPLINE_FIRST_TRACE", 1);
+  for (std::uint64_t seed = first; seed < first + TraceCount(); ++seed) {
     TraceOptions options = OptionsFor(seed);
     if (adjust != nullptr) adjust(&options);
     const std::vector<Event> trace = GenerateTrace(options);

@@ -44,7 +44,7 @@ RECORDED = """
     threads/create_race.c threads/two_readers_one_writer.c threads/many_race.c sync/mutex_forgotten.c sync/mutex_clean.c
     sync/rwlock_read_writes.c sync/barrier_forgotten.c sync/condition_late_write.c sync/semaphore_race.c
     atomics/fetch_add_race.c atomics/cas_spinlock_clean.c memory/heap_race.c memory/mremap_race.c memory/reuse_clean.c
-    memory/use_after_free_race.c memory/sizes_race.c libc/memcpy_race.c cpp/vector_race.cpp patterns/queue_late_write_race.c
+    memory/use_after_free_race.c memory/sizes_race.c libc/memcpy_race.c cpp/vector_race.cpp cpp/linked_libstdcxx_clean.cpp patterns/queue_late_write_race.c
 """.split()
 ACCULOCK = "sync/mutex_different.c sync/mutex_clean.c threads/create_race.c sync/mutex_forgotten.c".split()
 FILTERED = "threads/create_race.c sync/mutex_forgotten.c memory/heap_race.c sync/barrier_forgotten.c memory/mremap_race.c".split()
@@ -479,6 +479,7 @@ class Suite:
                                  (["--detector=tree+fasttrack"], "recorded executions only"),
                                  (["--detector=fastrack"], "there is no detector 'fastrack'"),
                                  (["--record-only"], "--record-only needs --log"),
+                                 (["--log-filter=first"], "--log-filter needs --log"),
                                  (["--record-only", "--log=log", "--json=json"], "leave"),
                                  (["--track=none", "--log=log"], "--track=none")):
             outcome = self.run([self.trapline, "run", *options, "--", "/bin/echo", "started"], cwd)

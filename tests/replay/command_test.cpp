@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/replay/log_test_support.h"
@@ -83,7 +84,7 @@ TEST_F(CommandTest, CutMergeAndExportGiveTheTraceBack) {
   ASSERT_EQ(Command("log cut " + log_ + " --sequence 1,4 -o " + (scratch_ / "b")).status, 0);
   ASSERT_EQ(Command("log cut " + log_ + " --sequence 5,99999999 -o " + (scratch_ / "c")).status, 0);
   Outcome outcome = Command("log info " + (scratch_ / "c"));
-  EXPECT_NE(outcome.text.find("holds       sequence 5 to 99999999"), std::string::npos)
+  EXPECT_NE(outcome.text.find("holds       sequence 5 to the end"), std::string::npos)
       << outcome.text;
   EXPECT_NE(outcome.text.find("not here    sequence 0 to 4"), std::string::npos) << outcome.text;
   outcome =
@@ -91,6 +92,8 @@ TEST_F(CommandTest, CutMergeAndExportGiveTheTraceBack) {
   ASSERT_EQ(outcome.status, 0) << outcome.text;
   ASSERT_EQ(Command("log export " + log_ + " -o " + (scratch_ / "1.std")).status, 0);
   ASSERT_EQ(Command("log export " + (scratch_ / "d") + " -o " + (scratch_ / "2.std")).status, 0);
+  outcome = Command("replay " + (scratch_ / "d"));  // the pieces were all there is
+  EXPECT_EQ(outcome.text, Command("replay " + log_).text);
   const std::string trace = ReadFile(scratch_ / "1.std");
   EXPECT_NE(trace.find("T1|w("), std::string::npos) << trace;
   EXPECT_EQ(ReadFile(scratch_ / "2.std"), trace);
@@ -117,6 +120,39 @@ TEST_F(CommandTest, MistakesAreTold) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.text.find("line 2"), std::string::npos) << outcome.text;
   EXPECT_NE(Command("log").status, 0);
+}
+
+TEST_F(CommandTest, NothingToCutIsTold) {
+  for (const char* range : {"--sequence 9,20", "--sequence 5,4", "--threads 2", "--threads 0,7"}) {
+    const Outcome outcome = Command("log cut " + log_ + " " + range + " -o " + (scratch_ / "b"));
+    EXPECT_EQ(outcome.status, 1) << range;
+    EXPECT_FALSE(std::filesystem::exists(scratch_ / "b")) << range;
+  }
+  EXPECT_EQ(Command("log dump " + log_ + " --threads 2").status, 1);
+}
+
+TEST_F(CommandTest, WhatIsReadIsNeverWrittenTo) {
+  const std::string before = ReadFile(log_);
+  std::filesystem::create_symlink(log_, scratch_ / "link");
+  ASSERT_EQ(Command("log cut " + log_ + " --sequence 1,4 -o " + (scratch_ / "b")).status, 0);
+  for (const std::string& command :
+       {"log cut " + log_ + " -o " + (scratch_ / "link"),
+        "log merge " + (scratch_ / "b") + " " + (scratch_ / "link") + " -o " + log_,
+        "log import " + (scratch_ / "link") + " -o " + log_,
+        "log export " + log_ + " -o " + (scratch_ / "link"),
+        "log export " + log_ + " -o " + (scratch_ / "c") + " --number-locations " + log_,
+        "replay " + log_ + " --json " + (scratch_ / "link")}) {
+    EXPECT_EQ(Command(command).status, 1) << command;
+    EXPECT_EQ(ReadFile(log_), before) << command;
+  }
+}
+
+TEST_F(CommandTest, LostOutputIsAFailure) {
+  const std::string said = scratch_ / "said";
+  for (const char* command : {"log dump ", "log info ", "log check ", "replay "}) {
+    EXPECT_EQ(Command(command + log_ + " >/dev/full 2>" + said + "; exit $?").status, 1) << command;
+    EXPECT_NE(ReadFile(said).find("standard output"), std::string::npos) << ReadFile(said);
+  }
 }
 
 TEST_F(CommandTest, DamagedAndUnfinishedLogs) {

@@ -104,6 +104,47 @@ TEST_F(ReplayTest, TwiceGivesTheSameReport) {
   EXPECT_NE(report.find("race"), std::string::npos);
 }
 
+TEST_F(ReplayTest, TellsWhereThreadsWereCreated) {
+  LogWriter writer;
+  ASSERT_TRUE(writer.Create(scratch_ / "log", {1, 1}, {}).ok());
+  writer.AppendStack(0, 1, {0x401005, 0x402005});
+  for (const ThreadId child : {1, 2}) {
+    Event fork{};
+    fork.kind = EventKind::kFork;
+    fork.other = child;
+    fork.stack = child == 1 ? 1 : 0;
+    writer.Append(fork);
+  }
+  for (const ThreadId thread : {1, 2}) {
+    Event write{};
+    write.kind = EventKind::kWrite;
+    write.thread = thread;
+    write.address = 0x500000;
+    write.size = 8;
+    write.ip = 0x403000;
+    writer.Append(write);
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  LogIndex index;
+  ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+  ReplayOptions options;
+  options.detectors = {"fasttrack"};
+  ReplayResult result;
+  ASSERT_TRUE(Replay(index, options, &result).ok());
+  LogSymbolizer symbolizer({}, true);
+  // Return addresses: the calls are before. Of thread 2 nothing is known.
+  const std::string text = RaceReport(index, result, symbolizer);
+  EXPECT_NE(text.find("  thread 1 was created by thread 0 at\n    #0 0x401004\n    #1 0x402004\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("thread 2 was created"), std::string::npos) << text;
+  const auto json = JsonReport(index, result, "", symbolizer);
+  const auto& race = json["detectors"][0]["races"][0];
+  EXPECT_EQ(race["earlier"]["created"]["parent"], 0);
+  EXPECT_EQ(race["earlier"]["created"]["stack"].size(), 2U);
+  EXPECT_FALSE(race["later"]["created"].contains("stack"));
+}
+
 TEST_F(ReplayTest, AllInOnePassIsEachAlone) {
   WriteProgram(scratch_ / "log", 2, true, 5000);
   LogIndex index;

@@ -6,13 +6,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "symbols/linked_library.h"
 #include "symbols/modules.h"
 
 namespace trapline {
 
 // Something to find. External, so that it has a name in the symbol table.
 __attribute__((noinline)) int FunctionToBeNamed(int argument) { return argument * 3 + 1; }
+int array_to_be_named[4] = {1, 2, 3, 4};
 
 namespace {
 
@@ -70,6 +73,19 @@ TEST(LogSymbolizer, NamesWhatIsInlinedInnermostFirst) {
   EXPECT_EQ(FrameText(place, 1).find("(inlined)"), std::string::npos) << FrameText(place, 1);
 }
 
+TEST(LogSymbolizer, NamesVariables) {
+  const LogModule module = ThisProgram();
+  const auto address = reinterpret_cast<std::uint64_t>(&array_to_be_named[2]);
+  const auto variable = LogSymbolizer({module}, true).ResolveData(address);
+  ASSERT_TRUE(variable);
+  EXPECT_NE(variable->data.expression.find("array_to_be_named[2]"), std::string::npos)
+      << variable->data.expression;
+  EXPECT_EQ(VariableText(*variable).find("trapline::array_to_be_named+0x8 (int[4], 16 bytes, "), 0U)
+      << VariableText(*variable);
+  EXPECT_FALSE(LogSymbolizer({module}, false).ResolveData(address));
+  EXPECT_FALSE(LogSymbolizer({module}, true).ResolveData(0x1234));
+}
+
 TEST(LogSymbolizer, AnotherFileOfThatNameIsNotUsed) {
   LogModule module = ThisProgram();
   module.build_id[0] = module.build_id[0] == '0' ? '1' : '0';
@@ -83,6 +99,37 @@ TEST(LogSymbolizer, WithoutFilesOnlyOffsets) {
   LogSymbolizer symbolizer({ThisProgram()}, false);
   const Place& place = symbolizer.Resolve(reinterpret_cast<std::uint64_t>(&FunctionToBeNamed));
   EXPECT_EQ(place.frames[0].function, "");
+}
+
+// A program (1) with a library function (2) linked into it, and another module (3).
+struct CodeOfTest {
+  std::string module;
+  std::vector<SourceFrame> frames;
+};
+CodeOfTest Resolve(std::uint64_t address) {
+  switch (address) {
+    case 1:
+      return {"program", {{"Work()", "work.cpp", 3, false}}};
+    case 2:
+      return {"program", {{"std::ostream& std::ostream::_M_insert<long>(long)", "", 0, false}}};
+    case 3:
+      return {"other", {{"Caller()", "other.cpp", 1, false}}};
+    case 4:
+      return {"program", {{"Mine<std::pair<int, int> >(std::string)", "", 0, false}}};
+    default:
+      return {"", std::vector<SourceFrame>(1)};
+  }
+}
+
+TEST(LinkedLibrary, IsToldByItsNameAndByItsCaller) {
+  EXPECT_TRUE(IsLinkedLibrary({2, 1 + 1}, Resolve));
+  EXPECT_TRUE(IsLinkedLibrary({2, 2 + 1, 3 + 1, 1 + 1}, Resolve));
+  EXPECT_FALSE(IsLinkedLibrary({1, 1 + 1}, Resolve));
+  EXPECT_FALSE(IsLinkedLibrary({2}, Resolve));         // stripped, for all that is known
+  EXPECT_FALSE(IsLinkedLibrary({2, 3 + 1}, Resolve));  // in a file of its own
+  EXPECT_FALSE(IsLinkedLibrary({4, 1 + 1}, Resolve));
+  EXPECT_FALSE(IsLinkedLibrary({9, 1 + 1}, Resolve));
+  EXPECT_FALSE(IsLinkedLibrary({}, Resolve));
 }
 
 TEST(LogSymbolizer, OutsideAllModules) {
