@@ -111,6 +111,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
   void ClearAtomics(std::uint64_t address, std::uint64_t size) { atomics_.Clear(address, size); }
   void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    synchronisation_.CopyObjects(destination, source, size);
     if (!atomics_.empty()) atomics_.Copy(destination, source, size);
   }
 
