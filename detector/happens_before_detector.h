@@ -118,6 +118,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     if (atomics_.empty()) atomic_lines_.Clear();
   }
   void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    synchronisation_.CopyObjects(destination, source, size);
     if (atomics_.empty()) return;
     atomic_lines_.Add(destination, size);
     atomics_.Copy(destination, source, size);

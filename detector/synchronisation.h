@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "detector/barrier_rounds.h"
@@ -179,6 +180,14 @@ class Synchronisation {
     }
   }
 
+  // Locks and keys in [source, source+size) are at [destination, destination+size) too, as when an
+  // object with a lock in it moves. Takes time in proportion to `size` or their number, whichever
+  // is less.
+  void CopyObjects(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    CopyEntries(locks_, destination, source, size);
+    CopyEntries(keys_, destination, source, size);
+  }
+
   // Starts a new epoch of `thread`.
   void Increment(ThreadId thread) { Increment(StateOf(thread)); }
 
@@ -236,6 +245,23 @@ class Synchronisation {
   void JoinInto(ObjectClock& object, ThreadState& t) {
     ++operations_;
     clocks_.JoinInto(object, t.clock);
+  }
+
+  template <class Value>
+  static void CopyEntries(std::unordered_map<std::uint64_t, Value>& entries,
+                          std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    std::vector<std::pair<std::uint64_t, Value>> copies;
+    if (size < entries.size()) {
+      for (std::uint64_t at = source; at < source + size; ++at) {
+        if (const auto found = entries.find(at); found != entries.end())
+          copies.emplace_back(at, found->second);
+      }
+    } else {
+      for (const auto& [at, value] : entries) {
+        if (at - source < size) copies.emplace_back(at, value);
+      }
+    }
+    for (auto& [at, value] : copies) entries[at - source + destination] = std::move(value);
   }
 
   Clocks clocks_;

@@ -69,7 +69,7 @@ trapline_agent_save_vector:         // rdi = XSAVE image, rdx:rax = mask
     .endm
 
     .balign 64
-    .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full
+    .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full, trapline_agent_event_fiber
 trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rcx = ip
     cmpq $0, TRAPLINE_THREAD_EVENTS
     je 2f
@@ -116,7 +116,14 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     inc %rax
 trapline_agent_event_commit:
     mov %rax, TRAPLINE_QUEUE_HEAD
+    cmp $TRAPLINE_EVENT_FIBER_CREATE, %rdi
+    je 3f
 2:  ret
+3:  cmpq $0, TRAPLINE_THREAD_TRACKING           // the first fiber of a program with one thread
+    jne 2b
+trapline_agent_event_fiber:
+    out %al, $TRAPLINE_PORT_QUEUE_FULL
+    ret
 trapline_agent_event_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_event

@@ -14,9 +14,9 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
     trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[],
     trapline_agent_probe_skip[], trapline_agent_event[], trapline_agent_event_commit[],
-    trapline_agent_event_full[], trapline_agent_access[], trapline_agent_access_out[],
-    trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
-    trapline_agent_cache_many[];
+    trapline_agent_event_full[], trapline_agent_event_fiber[], trapline_agent_access[],
+    trapline_agent_access_out[], trapline_agent_interface_table[], trapline_agent_cache_access[],
+    trapline_agent_cache_full[], trapline_agent_cache_many[];
 }
 
 namespace trapline::agent {
@@ -98,6 +98,8 @@ struct QueuedEvent {
 static_assert(sizeof(QueuedEvent) == TRAPLINE_QUEUE_ENTRY_SIZE);
 static_assert(TRAPLINE_FIRST_LASTING_EVENT == TRAPLINE_ALLOCATE);
 static_assert(TRAPLINE_EVENT_READ == TRAPLINE_READ && TRAPLINE_EVENT_WRITE == TRAPLINE_WRITE);
+static_assert(TRAPLINE_EVENT_FIBER_CREATE == TRAPLINE_FIBER_CREATE);
+static_assert(TRAPLINE_FIBER_NAME < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);
 

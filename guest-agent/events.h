@@ -54,7 +54,26 @@ enum trapline_event_kind {
   TRAPLINE_ATOMIC_UPDATE, /* read-modify-write: both */
   TRAPLINE_SYNC_CREATED, /* lock, barrier or condition variable `address` is initialised: written */
   TRAPLINE_SYNC_USED, /* condition variable `address` is about to be signalled: touched, no order */
-  TRAPLINE_EVENT_KINDS
+  TRAPLINE_EVENT_KINDS,
+
+  /* What a language runtime says of its memory and threads. */
+  TRAPLINE_COPY_HISTORY = 40, /* `access`'s: history of [ip, ip+size) is that of [address, +size) */
+  TRAPLINE_COPY_HISTORIES,    /* `access`'s: `size` trapline_history_copy at `address`, in order */
+  TRAPLINE_AFTER_ALL,         /* `access`'s: all that any thread did so far happens before now */
+  TRAPLINE_FIBER_CREATE,      /* user-level thread `address` (any number but 0) exists */
+  TRAPLINE_FIBER_SWITCH, /* the thread runs it from now on, 0: itself. size: bit 0, whether what
+                            was done so far happens before that; bits 1-15, how many words of
+                            the stack from the pointer up are still used by who ran before,
+                            until the stack is changed; from bit 16 on, the stack pointer */
+  TRAPLINE_FIBER_DESTROY,
+  TRAPLINE_FIBER_NAME /* ... is called by the 16 bytes in size and ip, zero-padded */
+};
+
+/* In TRAPLINE_FIBER_SWITCH: the thread of this number itself, wherever it runs. */
+#define TRAPLINE_FIBER_OF_THREAD (3ull << 62)
+
+struct trapline_history_copy {
+  uint64_t from, to, size;
 };
 
 enum trapline_lock_kind {
@@ -71,13 +90,15 @@ struct trapline_agent_interface {
   /* Queues an event of the calling thread; async-signal-safe, no exit unless the thread's queue is
    * full. `ip`: the program's instruction to blame (usually the return address into the program).
    * Never for TRAPLINE_READ to
-   * TRAPLINE_ATOMIC_UPDATE, which are `access`'s. */
+   * TRAPLINE_ATOMIC_UPDATE and what else says so, which are `access`'s. */
   void (*event)(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip);
   /* An access by the program's code at `ip`: TRAPLINE_READ ... TRAPLINE_ATOMIC_UPDATE. No exit
    * while accesses are not tracked, nor for reads and writes from the code cache, which are queued,
    * and from hot code on its own pages, which do not count; otherwise checked at once.
    * `stack_pointer`: the program's stack pointer right after the call returns, from which its
-   * frames are found. */
+   * frames are found.
+   * Events that say they are `access`'s leave the guest while accesses are tracked: they take
+   * effect at once and as one, with respect to all threads. */
   void (*access)(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip,
                  uint64_t stack_pointer);
   /* The calling thread's number: 0 for the initial thread, never reused. */

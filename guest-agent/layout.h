@@ -77,6 +77,7 @@
 // TRAPLINE_READ and TRAPLINE_WRITE.
 #define TRAPLINE_EVENT_READ 22
 #define TRAPLINE_EVENT_WRITE 23
+#define TRAPLINE_EVENT_FIBER_CREATE 43
 
 // Fields of the thread page that the agent's code reads and writes; agent.h checks them.
 #define TRAPLINE_THREAD_NUMBER (TRAPLINE_THREAD_PAGE + 8)

@@ -524,7 +524,11 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
 
 void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
   if (!states_ || start >= end) return;
-  rules_.on_fresh_memory(start, end);
+  if (!watches_aliases_) {
+    rules_.on_fresh_memory(start, end);
+  } else {
+    for (const Range& part : OnlyViews(start, end)) rules_.on_fresh_memory(part.start, part.end);
+  }
   // What the user untracked by address stays so; everything else starts anew.
   std::vector<PageRun> runs;
   states_->ForEach(start, end, [&](const PageRun& run) { runs.push_back(run); });
@@ -562,7 +566,8 @@ void AddressSpace::ForEachCanonical(std::uint64_t address, std::uint64_t size,
   if (part.end != part.start) visit(part);
 }
 
-// An object's pages are known by the lowest address at which they are mapped.
+// An object's pages are known by the lowest address at which they are mapped. When that changes,
+// because a view comes below or the lowest one goes, what is known of them moves.
 void AddressSpace::FindAliases() {
   struct Mapped {
     std::uint64_t offset, end, start;
@@ -572,28 +577,79 @@ void AddressSpace::FindAliases() {
     if (region.object != 0)
       views[region.object].push_back({region.offset, region.offset + (region.end - start), start});
   }
-  const std::lock_guard lock(aliases_mutex_);
-  aliases_.clear();
+  std::map<std::uint64_t, Alias> aliases;
+  std::map<std::uint64_t, std::map<std::uint64_t, Alias>> homes;  // by object and offset
   for (const auto& [object, of_object] : views) {
-    for (std::size_t i = 1; i < of_object.size(); ++i) {
+    for (std::size_t i = 0; i < of_object.size(); ++i) {
       const Mapped& view = of_object[i];
       for (std::uint64_t at = view.offset; at < view.end;) {
         // The first view that has the page at `at`, and how far it goes.
         std::uint64_t next = view.end;
+        bool is_alias = false;
         for (std::size_t j = 0; j < i; ++j) {
           const Mapped& other = of_object[j];
           if (other.offset > at) next = std::min(next, other.offset);
           if (other.offset > at || other.end <= at) continue;
           next = std::min(next, other.end);
-          aliases_[view.start + (at - view.offset)] = {view.start + (next - view.offset),
-                                                       other.start + (at - other.offset)};
+          aliases[view.start + (at - view.offset)] = {view.start + (next - view.offset),
+                                                      other.start + (at - other.offset)};
+          is_alias = true;
           break;
         }
+        if (!is_alias) homes[object][at] = {next, view.start + (at - view.offset)};
         at = next;
       }
     }
   }
-  has_aliases_.store(!aliases_.empty(), std::memory_order_release);
+  std::vector<ViewMove> moves;
+  for (const auto& [object, parts] : homes) {
+    const auto before = homes_.find(object);
+    if (before == homes_.end()) continue;
+    for (const auto& [offset, home] : parts) {
+      for (const auto& [old_offset, old_home] : before->second) {
+        const std::uint64_t from = std::max(offset, old_offset);
+        const std::uint64_t to = std::min(home.end, old_home.end);
+        const std::uint64_t old_address = old_home.canonical + (from - old_offset);
+        const std::uint64_t address = home.canonical + (from - offset);
+        if (from < to && old_address != address) moves.push_back({old_address, address, to - from});
+      }
+    }
+  }
+  homes_ = std::move(homes);
+  const auto publish = [&] {
+    const std::lock_guard lock(aliases_mutex_);
+    aliases_ = std::move(aliases);
+    has_aliases_.store(!aliases_.empty(), std::memory_order_release);
+  };
+  if (states_ && rules_.on_views_changed) {
+    rules_.on_views_changed(moves, publish);
+  } else {
+    publish();
+  }
+}
+
+// The parts of [start, end) whose memory is mapped nowhere else.
+std::vector<Range> AddressSpace::OnlyViews(std::uint64_t start, std::uint64_t end) {
+  std::vector<Range> parts;
+  for (std::uint64_t page = start; page < end; page += kPageSize) {
+    const auto region = FindRegion(page);
+    if (region != regions_.end() && region->second.object != 0) {
+      const std::uint64_t offset = region->second.offset + (page - region->first);
+      const bool elsewhere = std::any_of(regions_.begin(), regions_.end(), [&](const auto& other) {
+        const auto& [at, view] = other;
+        return view.object == region->second.object && view.offset <= offset &&
+               offset < view.offset + (view.end - at) &&
+               (at + (offset - view.offset) < start || at + (offset - view.offset) >= end);
+      });
+      if (elsewhere) continue;
+    }
+    if (!parts.empty() && parts.back().end == page) {
+      parts.back().end += kPageSize;
+    } else {
+      parts.push_back({page, page + kPageSize});
+    }
+  }
+  return parts;
 }
 
 bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
@@ -1109,7 +1165,11 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
   if (states_ && old_size != 0) {
     const auto to = static_cast<std::uint64_t>(result);
     if (to != address) {
-      rules_.on_moved(address, to, kept);
+      // Other views of the same memory take the history over (FindAliases).
+      for (const Range& part : watches_aliases_ ? OnlyViews(address, address + kept)
+                                                : std::vector<Range>{{address, address + kept}}) {
+        rules_.on_moved(part.start, to + (part.start - address), part.end - part.start);
+      }
       states_->Move(address, to, kept);
     }
     if (kept < old_size) Freshen(address + kept, address + old_size);
@@ -1129,8 +1189,16 @@ long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advi
     const std::lock_guard lock(mutex_);
     if (states_ && (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE)) {
       for (const Range& part : CoveredParts(address, address + size)) {
-        Freshen(part.start, part.end);
-        ClearEntries(part.start, part.end);
+        for (std::uint64_t at = part.start; at < part.end;) {
+          const Region& region = FindRegion(at)->second;
+          const std::uint64_t next = std::min(part.end, region.end);
+          // Shared memory keeps what it holds; only MADV_REMOVE takes it out of the object.
+          if (!region.shared || advice == MADV_REMOVE) {
+            Freshen(at, next);
+            ClearEntries(at, next);
+          }
+          at = next;
+        }
       }
     }
     if (!Covered(address, address + size)) {

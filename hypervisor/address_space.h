@@ -88,6 +88,10 @@ struct MemoryLimits {
 };
 
 // What tracking is to look at, and whom it tells about memory whose history ends.
+struct ViewMove {
+  std::uint64_t from, to, length;
+};
+
 struct TrackingRules {
   SharingPolicy policy = SharingPolicy::kExact;
   // Whether the accesses of a mapped file's code do not count (LARD's rule 1: libc and the like).
@@ -103,6 +107,10 @@ struct TrackingRules {
   std::function<void(std::uint64_t thread, const PageRun& run)> on_opened;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
+  // The address by which memory that is mapped at several places is known changes, at the moment
+  // at which `publish` is called; likewise.
+  std::function<void(const std::vector<ViewMove>& moves, const std::function<void()>& publish)>
+      on_views_changed;
 };
 
 class AddressSpace {
@@ -218,6 +226,7 @@ class AddressSpace {
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
   void FindAliases();
+  std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0);
@@ -255,6 +264,8 @@ class AddressSpace {
   std::atomic<bool> has_aliases_{false};
   mutable std::mutex aliases_mutex_;
   std::map<std::uint64_t, Alias> aliases_;
+  // By object and offset: how far, and by which address it is known. With the mutex.
+  std::map<std::uint64_t, std::map<std::uint64_t, Alias>> homes_;
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;

@@ -84,6 +84,13 @@ void GuestCodeCache::EndEpoch(CacheThread& thread) {
     signature += 8ull << CacheThread::kSignatureShift;
 }
 
+// The thread's own increments are single instructions without lock prefix: one of the two may be
+// lost, which leaves the other.
+void GuestCodeCache::EndEpochOfAny(CacheThread& thread) {
+  for (std::uint64_t& signature : thread.signature)
+    __atomic_fetch_add(&signature, 8ull << CacheThread::kSignatureShift, __ATOMIC_SEQ_CST);
+}
+
 std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size) {
   if (agent::Contains(address)) {
     size = std::min(size, TRAPLINE_AGENT_CODE + agent::BlobSize() - address);

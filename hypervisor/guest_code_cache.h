@@ -33,6 +33,8 @@ class GuestCodeCache {
   static void Reset(CacheThread& thread);
   // What the filter has seen need not hold any longer. By the thread itself.
   static void EndEpoch(CacheThread& thread);
+  // The same for a thread that may be running.
+  static void EndEpochOfAny(CacheThread& thread);
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const { return cache_->Contains(rip); }

@@ -390,6 +390,11 @@ void GuestThread::HandleExit() {
       if (Tracking* const tracking = process_->tracking()) tracking->Drain();
       return;
     }
+    if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_event_fiber)) {
+      place_ = Place::kProgram;
+      StartFibers();
+      return;
+    }
     if (run.io.port == TRAPLINE_PORT_ACCESS && IsAt(rip, trapline_agent_access_out)) {
       place_ = Place::kProgram;
       HandleRuntimeAccess(Registers());
@@ -1172,6 +1177,18 @@ void GuestThread::CancelStep() {
   if (step.holds_atomic_lock) process_->tracking()->FinishAtomic();
   if (!step.program_traps) SetTrapFlag(false);
   EnterView(View::kClosed);
+}
+
+// The program's only thread has made a user-level thread.
+void GuestThread::StartFibers() {
+  Tracking* const tracking = process_->tracking();
+  if (tracking == nullptr) return;
+  tracking->Drain();
+  if (!tracking->WantsStart() || is_vfork_child) return;
+  Detach();
+  tracking->StartAlone(*carrier_);
+  EnterView(View::kClosed);
+  StartTracked();
 }
 
 // The runtime's wrapper says what its caller is about to do: trapline_agent_interface::access.

@@ -148,6 +148,7 @@ class GuestThread {
   void ReturnToRegion();
   FaultVerdict ResolveCached(std::uint64_t& address, bool write);
   void CancelStep();
+  void StartFibers();
   void HandleRuntimeAccess(RegisterFile registers);
   bool HandleClientRequest();
   void SetTrapFlag(bool on);

@@ -23,6 +23,10 @@ constexpr std::uint64_t DescriptorAddress(int descriptor) {
   return kDescriptorAddresses + 8 * static_cast<std::uint64_t>(descriptor);
 }
 
+// From here on keys of OnEdge are the monitor's own bookkeeping: they order whatever the program
+// says of its synchronisation.
+inline constexpr std::uint64_t kMonitorKeys = 0x7dull << 56;
+
 // A call that has not returned.
 struct CallFrame {
   std::uint64_t return_address = 0;
@@ -77,12 +81,27 @@ class ExecutionObserver {
   virtual void OnThreadRuns(ThreadId thread, pid_t tid) = 0;
   virtual void OnThreadEnd(ThreadId thread) = 0;
 
+  // `thread` makes user-level thread `fiber`, whose code will call itself so from then on, whoever
+  // carries it. `ip`: where.
+  virtual void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) = 0;
+  // What `thread` does from now on counts as done by `fiber`, or by itself. `orders`: after what it
+  // has done so far. `left`: the part of the stack about to be left that is used until then.
+  virtual void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, const Range& left) = 0;
+  virtual void OnFiberEnd(ThreadId fiber) = 0;
+  virtual void OnFiberName(ThreadId fiber, const std::string& name) = 0;
+
   // What was done to [start, end) until now no longer counts.
   virtual void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;
   // `thread` makes [start, end) fresh memory, or moves its contents.
   virtual void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;
   virtual void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
                        std::uint64_t length) = 0;
+
+  // The history of [from, from + length) is that of [to, to + length), too.
+  virtual void OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                        std::uint64_t length) = 0;
+  // Everything that any thread has done happens before what `thread` does next.
+  virtual void OnAfterAll(ThreadId thread) = 0;
 
   // `thread` is the only one left and all that was done is ordered before now: histories may go.
   virtual void OnQuiet(ThreadId thread) = 0;

@@ -217,6 +217,7 @@ Process::Process(const RunOptions& options, ExecutionObserver* observer)
     tracking_ = std::make_unique<Tracking>(
         address_space_, options_.tracking.policy, *observer,
         [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
+    tracking_->SetThreadNumbers([this] { return next_thread_++; });
   }
 }
 

@@ -167,7 +167,7 @@ class Process {
   std::vector<ThreadRecord> ended_;  // first of the ended ones, for the table
   ThreadRecord ended_rest_{};        // sum of the others
   std::uint64_t ended_rest_count_ = 0;
-  std::uint64_t next_thread_ = 0;
+  std::atomic<std::uint64_t> next_thread_ = 0;
   std::size_t most_threads_ = 0;
   int leader_status_ = 0;  // what the initial thread gave to exit(2), if it ended before others
   std::atomic<bool> statistics_printed_ = false;

@@ -17,6 +17,9 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
+// Of what the user-level threads that a thread has run have done on it.
+std::uint64_t CarrierKey(ThreadId thread) { return kMonitorKeys | thread; }
+
 // Whether the agent has made the filter void at an event of this kind (events.h).
 bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
@@ -69,8 +72,16 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    ++releases_;
-    Observer().OnMoved(CurrentThread(), from, to, length);
+    MoveLocked({from, to, length});
+  };
+  rules.on_views_changed = [this](const std::vector<ViewMove>& moves,
+                                  const std::function<void()>& publish) {
+    const std::lock_guard lock(mutex_);
+    if (active()) {
+      DrainLocked();
+      for (const ViewMove& move : moves) MoveLocked(move);
+    }
+    publish();
   };
   space_.SetTrackingRules(std::move(rules));
 }
@@ -142,6 +153,8 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
   }
+  if (const auto state = states_.find(thread); state != states_.end() && state->second.fiber)
+    Observer().OnFiberSwitch(thread, thread, false, {0, 0});
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
@@ -155,7 +168,9 @@ bool Tracking::TryQuiet(Carrier& carrier) {
   {
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active()) return false;
+    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active() || had_fibers_) {
+      return false;
+    }
     active_ = false;
     alone_ = false;
     carrier.thread_page().tracking = 0;
@@ -166,6 +181,21 @@ bool Tracking::TryQuiet(Carrier& carrier) {
   }
   space_.ForgetStates();
   return true;
+}
+
+bool Tracking::WantsStart() {
+  const std::lock_guard lock(mutex_);
+  return !active() && had_fibers_;
+}
+
+void Tracking::StartAlone(Carrier& carrier) {
+  space_.Seal(carrier);
+  EndEpoch(carrier);
+  const std::lock_guard lock(mutex_);
+  CatchUpLocked(NumberOf(carrier), true);
+  active_ = true;
+  UpdateAloneLocked();
+  carrier.thread_page().tracking = 1;
 }
 
 void Tracking::OnCloneFailed(ThreadId child) {
@@ -200,6 +230,8 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   threads_.clear();
   starting_ = 0;
   unjoined_.clear();
+  had_fibers_ = false;
+  fibers_.clear();  // the child's code may go on with them: they get numbers anew
   ForgetMemoryLocked();
   thread_pointers_.clear();
   states_.clear();
@@ -435,7 +467,194 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active()) runtime_keys_.insert(event.address);
+  if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
+    HandleFiberLocked(thread, event);
+    return;
+  }
+  if (event.kind == TRAPLINE_CLEAR_HISTORY) {
+    space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
+      ForgetWordsLocked(part.start, part.end);
+      Observer().OnHistoryEnds(thread, part.start, part.end);
+    });
+    EndAllEpochsLocked();
+    return;
+  }
+  if (event.kind == TRAPLINE_BENIGN_RACE || event.kind == TRAPLINE_UNTRACK ||
+      event.kind == TRAPLINE_TRACK) {
+    space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
+      agent::QueuedEvent known = event;
+      known.address = part.start;
+      known.size = part.end - part.start;
+      Observer().OnRuntimeEvent(thread, known);
+    });
+    if (event.kind == TRAPLINE_TRACK) EndAllEpochsLocked();
+    return;
+  }
   Observer().OnRuntimeEvent(thread, event);
+}
+
+// --- what a language runtime says of its threads and its memory
+
+ThreadId Tracking::IdentityLocked(ThreadId thread) const {
+  const auto known = states_.find(thread);
+  return known != states_.end() && known->second.fiber ? *known->second.fiber : thread;
+}
+
+ThreadId Tracking::FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip) {
+  if (key == 0) return thread;
+  if ((key & TRAPLINE_FIBER_OF_THREAD) == TRAPLINE_FIBER_OF_THREAD)
+    return static_cast<ThreadId>(key & ~TRAPLINE_FIBER_OF_THREAD);
+  const auto [fiber, is_new] = fibers_.try_emplace(key, 0);
+  if (is_new) {
+    fiber->second = static_cast<ThreadId>(next_number_());
+    Observer().OnFiberStart(thread, fiber->second, ip);
+    had_fibers_ = true;
+    UpdateAloneLocked();
+  }
+  return fiber->second;
+}
+
+void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  const auto end = [&] {
+    const auto fiber = fibers_.find(event.address);
+    if (fiber == fibers_.end()) return;
+    Observer().OnFiberEnd(fiber->second);
+    fibers_.erase(fiber);
+  };
+  switch (event.kind) {
+    case TRAPLINE_FIBER_CREATE:
+      end();  // a name used again
+      FiberLocked(thread, event.address, event.ip);
+      break;
+    case TRAPLINE_FIBER_SWITCH: {
+      const ThreadId fiber = FiberLocked(thread, event.address, event.ip);
+      // Nobody saw what it released on its carrier's private pages (OnOwnershipLostLocked).
+      if (space_.policy() != SharingPolicy::kExact)
+        Observer().OnEdge(thread, EventKind::kHappensBefore, CarrierKey(thread));
+      constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
+      const std::uint64_t stack = event.size >> 16;
+      Observer().OnFiberSwitch(
+          thread, fiber, (event.size & 1) != 0,
+          {stack > kBelow ? stack - kBelow : 0, stack + (event.size >> 1 & 0x7fff) * kWord});
+      states_[thread].fiber = fiber == thread ? std::nullopt : std::optional<ThreadId>(fiber);
+      break;
+    }
+    case TRAPLINE_FIBER_DESTROY:
+      end();
+      break;
+    default: {
+      char name[17] = {};
+      std::memcpy(name, &event.size, 8);
+      std::memcpy(name + 8, &event.ip, 8);
+      Observer().OnFiberName(FiberLocked(thread, event.address, 0), name);
+      break;
+    }
+  }
+}
+
+void Tracking::EndAllEpochsLocked() {
+  if (!code_cache_) return;
+  for (Carrier* const carrier : threads_)
+    GuestCodeCache::EndEpochOfAny(GuestCodeCache::ThreadOf(*carrier));
+}
+
+bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
+                             std::uint64_t size, std::uint64_t ip) {
+  if (kind != TRAPLINE_COPY_HISTORY && kind != TRAPLINE_COPY_HISTORIES &&
+      kind != TRAPLINE_AFTER_ALL) {
+    return false;
+  }
+  std::vector<trapline_history_copy> copies;
+  if (kind == TRAPLINE_COPY_HISTORY) copies.push_back({ip, address, size});
+  if (kind == TRAPLINE_COPY_HISTORIES) {
+    constexpr std::uint64_t kMost = 1 << 20;
+    copies.resize(std::min(size, kMost));
+    if (!ReadGuest(address, copies.data(), copies.size() * sizeof(trapline_history_copy)))
+      return true;
+  }
+  const std::lock_guard lock(mutex_);
+  const ThreadId thread = NumberOf(carrier);
+  CatchUpLocked(thread, true);
+  ++statistics_.runtime_events;
+  ++releases_;
+  if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
+  for (const trapline_history_copy& copy : copies)
+    CopyHistoryLocked(thread, copy.from, copy.to, copy.size);
+  EndAllEpochsLocked();
+  return true;
+}
+
+void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                                 std::uint64_t size) {
+  // Parts of which each is in one piece at both ends, in the order that an overlap asks for.
+  struct Part {
+    std::uint64_t from, to, size;
+  };
+  std::vector<Part> copies;
+  std::uint64_t done = 0;
+  space_.ForEachCanonical(to, size, [&](const Range& target) {
+    std::uint64_t at = target.start;
+    space_.ForEachCanonical(from + done, target.end - target.start, [&](const Range& source) {
+      copies.push_back({source.start, at, source.end - source.start});
+      at += source.end - source.start;
+    });
+    done += target.end - target.start;
+  });
+  if (to > from) std::reverse(copies.begin(), copies.end());
+  for (const Part& copy : copies) {
+    CopyWordsLocked(copy.from, copy.to, copy.size);
+    Observer().OnCopied(thread, copy.from, copy.to, copy.size);
+  }
+}
+
+// Memory moves, for good, to where none was.
+void Tracking::MoveLocked(const ViewMove& move) {
+  CopyWordsLocked(move.from, move.to, move.length);
+  ForgetWordsLocked(move.from, move.from + move.length);
+  cached_pages_ = {};
+  ++releases_;
+  Observer().OnMoved(CurrentThread(), move.from, move.to, move.length);
+}
+
+// What is known of the words moves with them.
+void Tracking::CopyWordsLocked(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
+  struct Known {
+    std::uint64_t offset;
+    bool plainly_written;
+    std::optional<AtomicWord> atomic;
+  };
+  std::vector<Known> known;
+  const auto note = [&](std::uint64_t page, const PageWords& words) {
+    const std::uint64_t end = std::min(from + size, page + kPageSize);
+    for (std::uint64_t at = std::max(from, page); at < end; ++at) {
+      const bool atomic = words.atomic.test(at - page);
+      if (!atomic && !words.plainly_written.test(at - page)) continue;
+      Known word{at - from, words.plainly_written.test(at - page), std::nullopt};
+      if (atomic) {
+        const auto use = atomic_words_.find(at);
+        word.atomic = use != atomic_words_.end() ? use->second : AtomicWord{};
+      }
+      known.push_back(std::move(word));
+    }
+  };
+  if (size / kPageSize > words_.size()) {
+    for (const auto& [page, words] : words_) {
+      if (page < from + size && page + kPageSize > from) note(page, *words);
+    }
+  } else {
+    for (std::uint64_t page = AlignDown(from, kPageSize); page < from + size; page += kPageSize) {
+      if (const auto words = words_.find(page); words != words_.end()) note(page, *words->second);
+    }
+  }
+  ForgetWordsLocked(to, to + size);
+  for (Known& word : known) {
+    const std::uint64_t at = to + word.offset;
+    PageWords& words = WordsOf(PageOf(at));
+    words.plainly_written.set(at % kPageSize, word.plainly_written);
+    if (!word.atomic) continue;
+    words.atomic.set(at % kPageSize);
+    atomic_words_.insert_or_assign(at, std::move(*word.atomic));
+  }
 }
 
 void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
@@ -607,7 +826,9 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   if (it != former_.begin() && std::prev(it)->second.end > start) --it;
   for (; it != former_.end() && it->first < end; ++it) {
     for (const auto& [owner, key] : it->second.losses) {
-      if (owner != thread) Observer().OnEdge(thread, EventKind::kHappensAfter, key);
+      if (owner == thread) continue;
+      Observer().OnEdge(thread, EventKind::kHappensAfter, key);
+      if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(owner));
     }
   }
 }
@@ -688,8 +909,9 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
     if (access.write) ++releases_;
     if (exchanges) {
       auto& lockers = atomic_words_[word].lockers;
-      if (std::find(lockers.begin(), lockers.end(), thread) == lockers.end())
-        lockers.push_back(thread);
+      const ThreadId locker = IdentityLocked(thread);
+      if (std::find(lockers.begin(), lockers.end(), locker) == lockers.end())
+        lockers.push_back(locker);
     }
     return access.atomic ? kRmw : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
@@ -708,9 +930,9 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   }
   AtomicWord& use = atomic_words_[word];
   // Who took a lock by an exchange gives it back by a plain store.
-  if (!use.broken &&
-      (std::find(use.lockers.begin(), use.lockers.end(), thread) != use.lockers.end() ||
-       WasPrivateLocked(word, thread))) {
+  if (!use.broken && (std::find(use.lockers.begin(), use.lockers.end(), IdentityLocked(thread)) !=
+                          use.lockers.end() ||
+                      WasPrivateLocked(word, thread))) {
     ++releases_;
     return EventKind::kAtomicWrite;
   }
@@ -797,7 +1019,7 @@ void Tracking::CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
 
 void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
                             std::uint64_t size, std::uint64_t ip, const RegisterFile& registers) {
-  if (!active() || size == 0) return;
+  if (!active() || HandleRequest(carrier, kind, address, size, ip) || size == 0) return;
   const auto parts = space_.CheckedParts(carrier, address, size,
                                          kind != TRAPLINE_READ && kind != TRAPLINE_ATOMIC_READ);
   if (parts.empty()) return;

@@ -9,9 +9,11 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -68,6 +70,13 @@ class Tracking {
   // The thread is the only one left, and everything is ordered before now: tracking pauses until
   // the next thread is made. True: the thread goes to View::kWhole. Cheap when it is not so.
   bool TryQuiet(Carrier& carrier);
+  // Whether user-level threads existed although tracking is not active: StartAlone then.
+  bool WantsStart();
+  // Tracking starts for the program's only thread: several user-level threads are as many threads.
+  // The caller leaves View::kWhole.
+  void StartAlone(Carrier& carrier);
+  // Where the numbers of user-level threads come from; before the program runs. Thread-safe.
+  void SetThreadNumbers(std::function<std::uint64_t()> next) { next_number_ = std::move(next); }
   // Whether asking TryQuiet makes sense.
   bool alone() const { return alone_.load(std::memory_order_relaxed); }
   // `child` of OnClone was not made after all.
@@ -176,6 +185,7 @@ class Tracking {
     std::vector<std::uint64_t> reads;
     bool read_more = false;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
+    std::optional<ThreadId> fiber;      // user-level thread that it runs; none: itself
   };
 
   // The observer, who then knows of all accesses up to now.
@@ -228,8 +238,22 @@ class Tracking {
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
+  void HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event);
+  ThreadId FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip);
+  // Under whose name the thread's events count.
+  ThreadId IdentityLocked(ThreadId thread) const;
+  // What the runtime asks for by trapline_agent_interface::access and is no access. False: it is.
+  bool HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
+                     std::uint64_t size, std::uint64_t ip);
+  void CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint64_t to, std::uint64_t size);
+  void MoveLocked(const ViewMove& move);
+  void CopyWordsLocked(std::uint64_t from, std::uint64_t to, std::uint64_t size);
+  // Nothing that any thread has done need be told again: its filter's cells are void.
+  void EndAllEpochsLocked();
   void Register(Carrier& carrier);
-  void UpdateAloneLocked() { alone_ = active() && threads_.size() == 1 && starting_ == 0; }
+  void UpdateAloneLocked() {
+    alone_ = active() && threads_.size() == 1 && starting_ == 0 && !had_fibers_;
+  }
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
   static ThreadId NumberOf(Carrier& carrier) {
@@ -275,6 +299,10 @@ class Tracking {
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
+  std::unordered_map<std::uint64_t, ThreadId> fibers_;           // by the runtime's name for them
+  // Some existed, and nobody knows whether what they did is ordered before what follows.
+  bool had_fibers_ = false;
+  std::function<std::uint64_t()> next_number_;
   TrackingStatistics statistics_;
 
   std::mutex code_mutex_;

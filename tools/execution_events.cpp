@@ -110,10 +110,12 @@ void ExecutionEvents::Feed(std::span<const Event> events) {
 }
 
 void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
-                                 std::uint64_t size, std::uint64_t ip, std::uint32_t context) {
+                                 std::uint64_t size, std::uint64_t ip, std::uint32_t context,
+                                 Counts counts) {
   Event event{};
   event.kind = kind;
-  event.order = OrderOf(kind);
+  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(kind);
+  event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
   event.thread = thread;
   event.address = address;
   event.size = size;
@@ -146,6 +148,27 @@ std::vector<std::uint64_t> ExecutionEvents::stack(std::uint32_t number) const {
   return stack;
 }
 
+void ExecutionEvents::SetBenign(std::uint64_t start, std::uint64_t end, bool benign) {
+  if (start >= end) return;
+  auto it = benign_.lower_bound(start);
+  if (it != benign_.begin() && std::prev(it)->second >= start) --it;
+  // What is in the way is cut off or, if the range joins them, becomes part of it.
+  std::uint64_t first = start, last = end;
+  while (it != benign_.end() && it->first <= end) {
+    const auto [from, to] = *it;
+    it = benign_.erase(it);
+    if (benign) {
+      first = std::min(first, from);
+      last = std::max(last, to);
+      continue;
+    }
+    if (from < start) benign_[from] = start;
+    if (to > end) benign_[end] = to;
+    if (to > end) break;
+  }
+  if (benign) benign_[first] = last;
+}
+
 bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const {
   auto it = benign_.upper_bound(address);
   return it != benign_.begin() && address + size <= std::prev(it)->second;
@@ -155,6 +178,15 @@ bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::
                                 std::uint64_t size, std::uint64_t ip) {
   return (IsWrite(kind) ? thread.ignored_writes : thread.ignored_reads) != 0 ||
          IsBenign(address, size) || places_.Excludes(ip, address, size);
+}
+
+ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, EventKind kind,
+                                                  std::uint64_t address, std::uint64_t size,
+                                                  std::uint64_t ip) {
+  const bool orders = trapline::IsAtomic(kind) && thread.ignored_synchronisation == 0;
+  if (IsIgnored(thread, kind, address, size, ip))
+    return orders ? Counts::kAsOrder : Counts::kNotAtAll;
+  return orders || IsPlainAccess(kind) ? Counts::kFully : Counts::kAsAccess;
 }
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
@@ -172,13 +204,13 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
 void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                std::uint64_t size, const RegisterFile& registers, bool in_runtime,
                                std::uint64_t ip) {
+  if (ThreadState& carrier = ThreadOf(thread); carrier.thread_pointer == 0)
+    carrier.thread_pointer = registers.fs_base;
+  thread = Identity(thread, address);
   ThreadState& state = ThreadOf(thread);
-  if (state.thread_pointer == 0) state.thread_pointer = registers.fs_base;
-  // What is not to be reported may still order threads.
-  if (IsPlainAccess(kind) &&
-      IsIgnored(state, kind, address, size, in_runtime && ip != 0 ? ip - 1 : registers.rip)) {
-    return;
-  }
+  const Counts counts =
+      CountsOf(state, kind, address, size, in_runtime && ip != 0 ? ip - 1 : registers.rip);
+  if (counts == Counts::kNotAtAll) return;
   const std::vector<std::uint64_t> stack = Unwind(registers);
   std::uint64_t place = registers.rip;
   if (in_runtime) {
@@ -195,7 +227,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
       place = *caller - 1;
     }
   }
-  FeedAccess(thread, kind, address, size, place, ContextOf(state, stack));
+  FeedAccess(thread, kind, address, size, place, ContextOf(state, stack), counts);
 }
 
 std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
@@ -235,15 +267,15 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   const ThreadState* state = nullptr;
   ThreadId thread = 0;
   for (Event access : accesses) {
+    access.thread = Identity(access.thread, access.address);
     if (state == nullptr || access.thread != thread) {
       thread = access.thread;
       state = &ThreadOf(thread);
     }
-    if (IsPlainAccess(access.kind) &&
-        IsIgnored(*state, access.kind, access.address, access.size, access.ip)) {
-      continue;
-    }
-    access.order = OrderOf(access.kind);
+    const Counts counts = CountsOf(*state, access.kind, access.address, access.size, access.ip);
+    if (counts == Counts::kNotAtAll) continue;
+    access.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(access.kind);
+    access.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
     access.stack = CachedContextOf(*state, access.ip, access.stack);
     accesses[count++] = access;
   }
@@ -268,6 +300,7 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
 }
 
 void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  thread = Identity(thread);
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
   Event event{};
   event.kind = EventKind::kAtomicRead;
@@ -280,7 +313,8 @@ void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uin
 }
 
 void ExecutionEvents::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
-  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  thread = Identity(thread);
+  if (key < kMonitorKeys && ThreadOf(thread).ignored_synchronisation != 0) return;
   Event event{};
   event.kind = kind;
   event.thread = thread;
@@ -342,6 +376,7 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
 }
 
 void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& queued) {
+  thread = Identity(thread);
   ThreadState& state = ThreadOf(thread);
   Event event{};
   event.thread = thread;
@@ -441,9 +476,6 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     case TRAPLINE_FREE:
       OnFree(thread, queued);
       break;
-    case TRAPLINE_CLEAR_HISTORY:
-      ClearHistory(thread, queued.address, queued.address + queued.size);
-      break;
     case TRAPLINE_IGNORE_BEGIN:
     case TRAPLINE_IGNORE_END:
       if ((queued.size & 1) != 0) count(state.ignored_reads, queued.kind == TRAPLINE_IGNORE_BEGIN);
@@ -454,13 +486,11 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
       count(state.ignored_synchronisation, queued.kind == TRAPLINE_IGNORE_SYNC_BEGIN);
       break;
     case TRAPLINE_BENIGN_RACE:
-    case TRAPLINE_UNTRACK: {
-      std::uint64_t& end = benign_[queued.address];
-      end = std::max(end, queued.address + queued.size);
+    case TRAPLINE_UNTRACK:
+      SetBenign(queued.address, queued.address + queued.size, true);
       break;
-    }
     case TRAPLINE_TRACK:
-      benign_.erase(queued.address);
+      SetBenign(queued.address, queued.address + queued.size, false);
       break;
     case TRAPLINE_THREAD_NAME: {
       char name[16] = {};
@@ -483,8 +513,9 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
                                     const RegisterFile& parent_registers, std::uint64_t stack_start,
                                     std::uint64_t stack_end, std::uint64_t thread_pointer) {
   ThreadState& state = ThreadOf(child);
-  state.parent = parent;
   ThreadOf(parent).thread_pointer = parent_registers.fs_base;
+  parent = Identity(parent);
+  state.parent = parent;
   state.creation_stack = Unwind(parent_registers);
   state.stack_start = stack_start;
   state.stack_end = stack_end;
@@ -502,6 +533,7 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
 void ExecutionEvents::OnThreadRuns(ThreadId thread, pid_t tid) { ThreadOf(thread).tid = tid; }
 
 void ExecutionEvents::OnThreadEnd(ThreadId thread) {
+  running_.erase(thread);
   ThreadState& state = ThreadOf(thread);
   ClearHistory(thread, state.stack_start, state.stack_end);
   Event event{};
@@ -510,6 +542,64 @@ void ExecutionEvents::OnThreadEnd(ThreadId thread) {
   Feed(event);
   state.stack_start = state.stack_end = state.thread_pointer = 0;
 }
+
+// --- user-level threads
+
+ThreadId ExecutionEvents::Identity(ThreadId thread) const {
+  if (running_.empty()) return thread;
+  const auto runs = running_.find(thread);
+  return runs == running_.end() ? thread : runs->second.fiber;
+}
+
+ThreadId ExecutionEvents::Identity(ThreadId thread, std::uint64_t address) const {
+  if (running_.empty()) return thread;
+  const auto runs = running_.find(thread);
+  if (runs == running_.end()) return thread;
+  const Running& running = runs->second;
+  return address >= running.left.start && address < running.left.end ? running.before
+                                                                     : running.fiber;
+}
+
+void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) {
+  const ThreadId parent = Identity(thread);
+  ThreadState& state = ThreadOf(fiber);
+  state.tid = ThreadOf(thread).tid;
+  state.parent = parent;
+  if (ip != 0) state.creation_stack = {ip};
+  Event event{};
+  event.kind = EventKind::kFork;
+  event.stack = ContextOf(ThreadOf(parent), state.creation_stack);
+  event.thread = parent;
+  event.other = fiber;
+  Feed(event);
+}
+
+void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders,
+                                    const Range& left) {
+  constexpr std::uint64_t kFiberKeys = kMonitorKeys + (1ull << 56);
+  if (orders) OnEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
+  running_[thread] = {fiber, Identity(thread), left};
+  if (fiber != thread) ThreadOf(fiber).tid = ThreadOf(thread).tid;
+  Event event{};
+  event.kind = EventKind::kIdentity;
+  event.thread = fiber;
+  event.other = thread;
+  Feed(event);
+  if (orders) OnEdge(thread, EventKind::kHappensAfter, kFiberKeys | fiber);
+}
+
+void ExecutionEvents::OnFiberEnd(ThreadId fiber) {
+  Event event{};
+  event.kind = EventKind::kThreadEnd;
+  event.thread = fiber;
+  Feed(event);
+}
+
+void ExecutionEvents::OnFiberName(ThreadId fiber, const std::string& name) {
+  ThreadOf(fiber).name = name;
+}
+
+// --- memory
 
 void ExecutionEvents::OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) {
   ClearHistory(thread, start, end);
@@ -524,8 +614,8 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   atomics_.OnUnmap();
 }
 
-void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
-                              std::uint64_t length) {
+void ExecutionEvents::OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                               std::uint64_t length) {
   Event event{};
   event.kind = EventKind::kCopyHistory;
   event.thread = thread;
@@ -533,7 +623,36 @@ void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t
   event.aux = from;
   event.size = length;
   Feed(event);
+  // Locks that are held are given back by their new address.
+  for (auto& [number, state] : threads_) {
+    bool moved = false;
+    for (HeldLock& lock : state.locks) {
+      if (lock.address - from >= length) continue;
+      lock.address += to - from;
+      moved = true;
+    }
+    if (moved) state.lock_set = lock_sets_.Add(state.locks);
+  }
+}
+
+void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                              std::uint64_t length) {
+  OnCopied(thread, from, to, length);
   ClearHistory(thread, from, from + length);
+}
+
+void ExecutionEvents::OnAfterAll(ThreadId thread) {
+  constexpr std::uint64_t kAfterAll = kMonitorKeys + (1ull << 56) - 1;
+  Event event{};
+  event.kind = EventKind::kHappensBefore;
+  event.address = kAfterAll;
+  for (const auto& [number, state] : threads_) {
+    event.thread = number;
+    Feed(event);
+  }
+  event.kind = EventKind::kHappensAfter;
+  event.thread = Identity(thread);
+  Feed(event);
 }
 
 void ExecutionEvents::OnQuiet(ThreadId thread) { ClearHistory(thread, 0, std::uint64_t{1} << 47); }
@@ -542,6 +661,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   // The parent reports what was found so far. The child's threads go on with new numbers, ordered
   // after everything.
   ThreadState survivor = ThreadOf(thread);
+  running_.clear();
   survivor.tid = tid;
   survivor.locks.clear();
   survivor.lock_set = 0;

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -123,10 +124,17 @@ class ExecutionEvents : public ExecutionObserver {
                      std::uint64_t thread_pointer) override;
   void OnThreadRuns(ThreadId thread, pid_t tid) override;
   void OnThreadEnd(ThreadId thread) override;
+  void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) override;
+  void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, const Range& left) override;
+  void OnFiberEnd(ThreadId fiber) override;
+  void OnFiberName(ThreadId fiber, const std::string& name) override;
   void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
                std::uint64_t length) override;
+  void OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,
+                std::uint64_t length) override;
+  void OnAfterAll(ThreadId thread) override;
   void OnQuiet(ThreadId thread) override;
   void OnFork(ThreadId thread, pid_t tid) override;
   Handover OnExecute() override;
@@ -163,19 +171,37 @@ class ExecutionEvents : public ExecutionObserver {
   };
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
+  // What a thread runs. The switch is told before the stack is changed: the accesses to `left` are
+  // still those of who ran before.
+  struct Running {
+    ThreadId fiber = 0, before = 0;
+    Range left{0, 0};
+  };
+  // Under whose name a thread's events count: the user-level thread's that it runs, or its own; and
+  // its access to `address`.
+  ThreadId Identity(ThreadId thread) const;
+  ThreadId Identity(ThreadId thread, std::uint64_t address) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
+  // What an access is, beyond what it does to memory: an atomic one that is not to be reported may
+  // still order threads, and one that is to order nothing may still race.
+  enum class Counts : std::uint8_t { kFully, kAsAccess, kAsOrder, kNotAtAll };
+
+  Counts CountsOf(const ThreadState& thread, EventKind kind, std::uint64_t address,
+                  std::uint64_t size, std::uint64_t ip);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
-                  std::uint64_t ip, std::uint32_t context);
+                  std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
   void OnFree(ThreadId thread, const agent::QueuedEvent& event);
+  // Whether accesses that lie within [start, end) count, from now on.
+  void SetBenign(std::uint64_t start, std::uint64_t end, bool benign);
   bool IsBenign(std::uint64_t address, std::uint64_t size) const;
-  // Whether a plain access of the thread does not count.
+  // Whether an access of the thread does not count as one.
   bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                  std::uint64_t size, std::uint64_t ip);
   bool IsUntracked(std::uint64_t ip);
@@ -195,7 +221,8 @@ class ExecutionEvents : public ExecutionObserver {
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
 
-  std::map<ThreadId, ThreadState> threads_;
+  std::map<ThreadId, ThreadState> threads_;        // user-level ones, too
+  std::unordered_map<ThreadId, Running> running_;  // threads that have run user-level ones
   InternTable<std::vector<HeldLock>, LockSetHash> lock_sets_;
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
@@ -208,7 +235,7 @@ class ExecutionEvents : public ExecutionObserver {
   };
   std::array<CachedCode, 1024> cached_code_{};
   std::map<std::uint64_t, HeapBlock> blocks_;
-  std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end
+  std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;
 };
 

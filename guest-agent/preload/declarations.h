@@ -250,6 +250,27 @@ void __tsan_mutex_pre_signal(void* mutex, unsigned flags);
 void __tsan_mutex_post_signal(void* mutex, unsigned flags);
 void __tsan_mutex_pre_divert(void* mutex, unsigned flags);
 void __tsan_mutex_post_divert(void* mutex, unsigned flags);
+void* __tsan_get_current_fiber(void);
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_set_fiber_name(void* fiber, const char* name);
+/* tsan_interface_java.h */
+void __tsan_java_init(unsigned long heap, unsigned long size);
+int __tsan_java_fini(void);
+void __tsan_java_alloc(unsigned long block, unsigned long size);
+void __tsan_java_free(unsigned long block, unsigned long size);
+void __tsan_java_move(unsigned long from, unsigned long to, unsigned long size);
+void __tsan_java_finalize(void);
+void __tsan_java_mutex_lock(unsigned long mutex);
+void __tsan_java_mutex_unlock(unsigned long mutex);
+void __tsan_java_mutex_read_lock(unsigned long mutex);
+void __tsan_java_mutex_read_unlock(unsigned long mutex);
+void __tsan_java_mutex_lock_rec(unsigned long mutex, int count);
+int __tsan_java_mutex_unlock_rec(unsigned long mutex);
+void __tsan_java_acquire(unsigned long object);
+void __tsan_java_release(unsigned long object);
+void __tsan_java_release_store(unsigned long object);
 
 #ifdef __cplusplus
 #undef restrict

@@ -342,7 +342,27 @@
   OPTIONAL(__tsan_mutex_pre_signal)                \
   OPTIONAL(__tsan_mutex_post_signal)               \
   OPTIONAL(__tsan_mutex_pre_divert)                \
-  OPTIONAL(__tsan_mutex_post_divert)
+  OPTIONAL(__tsan_mutex_post_divert)               \
+  OPTIONAL(__tsan_get_current_fiber)               \
+  OPTIONAL(__tsan_create_fiber)                    \
+  OPTIONAL(__tsan_destroy_fiber)                   \
+  OPTIONAL(__tsan_switch_to_fiber)                 \
+  OPTIONAL(__tsan_set_fiber_name)                  \
+  OPTIONAL(__tsan_java_init)                       \
+  OPTIONAL(__tsan_java_fini)                       \
+  OPTIONAL(__tsan_java_alloc)                      \
+  OPTIONAL(__tsan_java_free)                       \
+  OPTIONAL(__tsan_java_move)                       \
+  OPTIONAL(__tsan_java_finalize)                   \
+  OPTIONAL(__tsan_java_mutex_lock)                 \
+  OPTIONAL(__tsan_java_mutex_unlock)               \
+  OPTIONAL(__tsan_java_mutex_read_lock)            \
+  OPTIONAL(__tsan_java_mutex_read_unlock)          \
+  OPTIONAL(__tsan_java_mutex_lock_rec)             \
+  OPTIONAL(__tsan_java_mutex_unlock_rec)           \
+  OPTIONAL(__tsan_java_acquire)                    \
+  OPTIONAL(__tsan_java_release)                    \
+  OPTIONAL(__tsan_java_release_store)
 
 #define DECLARE(name) __typeof__(name)* name;
 #define DECLARE_VERSION(name, version) __typeof__(name)* name;

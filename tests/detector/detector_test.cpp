@@ -183,6 +183,38 @@ TEST(History, CopyMakesTheDestinationBehaveAsTheSourceDid) {
   }
 }
 
+TEST(History, LocksAndKeysMoveWithWhatTheyLieIn) {
+  constexpr std::uint64_t kObject = 0x70000, kTo = 0x70030;
+  for (const char* name : {"basicvc", "djit+", "fasttrack", "multirace", "pacer", "racetrack"}) {
+    // Few locks and a long range, and many and a short one.
+    for (const int others : {0, 100}) {
+      const auto races = [&](std::uint64_t from, std::uint64_t size, std::uint64_t lock) {
+        std::vector<Event> trace{Fork(0, 1)};
+        for (int i = 0; i < others; ++i) {
+          trace.push_back(Acquire(0, 0x90000 + i));
+          trace.push_back(Release(0, 0x90000 + i));
+        }
+        for (const Event& event : {Acquire(0, kObject + 5), Write(0, kX), Copy(0, kTo, from, size),
+                                   Release(0, lock), Acquire(1, lock), Write(1, kX)}) {
+          trace.push_back(event);
+        }
+        return Races(name, trace);
+      };
+      EXPECT_EQ(races(kObject, 64, kTo + 5), 0U) << name;
+      EXPECT_EQ(races(kObject + 4, 2, kTo + 1), 0U) << name;
+      // A key that is published, moves, and is asked for.
+      const auto handed_over = [&](std::uint64_t from) {
+        const Event before = MakeEvent(EventKind::kHappensBefore, 0, kObject + 5);
+        const Event after = MakeEvent(EventKind::kHappensAfter, 1, kTo + 5);
+        return Races(
+            name, {Fork(0, 1), Write(0, kX), before, Copy(0, kTo, from, 6), after, Write(1, kX)});
+      };
+      EXPECT_EQ(handed_over(kObject), 0U) << name;
+      EXPECT_GT(handed_over(kObject - 1), 0U) << name;
+    }
+  }
+}
+
 TEST(Atomics, DoNotRaceWithOneAnotherButWithPlainAccesses) {
   using enum EventKind;
   const auto relaxed = MemoryOrder::kRelaxed;

@@ -45,6 +45,7 @@ RECORDED = """
     sync/rwlock_read_writes.c sync/barrier_forgotten.c sync/condition_late_write.c sync/semaphore_race.c
     atomics/fetch_add_race.c atomics/cas_spinlock_clean.c memory/heap_race.c memory/mremap_race.c memory/reuse_clean.c
     memory/use_after_free_race.c memory/sizes_race.c libc/memcpy_race.c cpp/vector_race.cpp cpp/linked_libstdcxx_clean.cpp patterns/queue_late_write_race.c
+    runtimes/fibers_race.c runtimes/fiber_moves_race.c runtimes/copy_history_race.c runtimes/copy_history_lock_clean.c
 """.split()
 ACCULOCK = "sync/mutex_different.c sync/mutex_clean.c threads/create_race.c sync/mutex_forgotten.c".split()
 FILTERED = "threads/create_race.c sync/mutex_forgotten.c memory/heap_race.c sync/barrier_forgotten.c memory/mremap_race.c".split()

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "guest-agent/preload/declarations.h"
 #include "tests/preload/recorder.h"
@@ -62,6 +63,26 @@
 #pragma weak __tsan_mutex_post_signal
 #pragma weak __tsan_mutex_pre_divert
 #pragma weak __tsan_mutex_post_divert
+#pragma weak __tsan_get_current_fiber
+#pragma weak __tsan_create_fiber
+#pragma weak __tsan_destroy_fiber
+#pragma weak __tsan_switch_to_fiber
+#pragma weak __tsan_set_fiber_name
+#pragma weak __tsan_java_init
+#pragma weak __tsan_java_fini
+#pragma weak __tsan_java_alloc
+#pragma weak __tsan_java_free
+#pragma weak __tsan_java_move
+#pragma weak __tsan_java_finalize
+#pragma weak __tsan_java_mutex_lock
+#pragma weak __tsan_java_mutex_unlock
+#pragma weak __tsan_java_mutex_read_lock
+#pragma weak __tsan_java_mutex_read_unlock
+#pragma weak __tsan_java_mutex_lock_rec
+#pragma weak __tsan_java_mutex_unlock_rec
+#pragma weak __tsan_java_acquire
+#pragma weak __tsan_java_release
+#pragma weak __tsan_java_release_store
 
 namespace trapline::preload {
 namespace {
@@ -220,6 +241,95 @@ TEST(ThreadSanitizer, TheInsideOfAMutexDoesNotCount) {
                      }),
               ElementsAre(begin, begin_sync, end_sync, end, begin, begin_sync, end_sync, end, begin,
                           begin_sync, end_sync, end));
+}
+
+TEST(ThreadSanitizer, Fibers) {
+  void* const own = __tsan_get_current_fiber();
+  EXPECT_EQ(own, __tsan_get_current_fiber());
+  void* fiber = nullptr;
+  void* other = nullptr;
+  const std::vector<Report> made = Record(What::kAnnotations, [&] {
+    fiber = __tsan_create_fiber(0);
+    other = __tsan_create_fiber(0);
+  });
+  EXPECT_NE(fiber, other);
+  EXPECT_THAT(
+      made, ElementsAre(Of(TRAPLINE_FIBER_CREATE, 0, fiber), Of(TRAPLINE_FIBER_CREATE, 0, other)));
+  constexpr unsigned kNoOrder = 1;
+  const std::vector<Report> switches = Record(What::kAnnotations, [&] {
+    __tsan_switch_to_fiber(fiber, 0);
+    EXPECT_EQ(__tsan_get_current_fiber(), fiber);
+    __tsan_switch_to_fiber(other, kNoOrder);
+    __tsan_switch_to_fiber(own, kNoOrder);
+    EXPECT_EQ(__tsan_get_current_fiber(), own);
+  });
+  ASSERT_EQ(switches.size(), 3U);
+  const std::array<const void*, 3> targets{fiber, other, nullptr};
+  for (std::size_t i = 0; i < switches.size(); ++i) {
+    EXPECT_EQ(switches[i].kind, TRAPLINE_FIBER_SWITCH);
+    EXPECT_EQ(switches[i].address, targets.at(i));
+    // The stack pointer, and whether it orders.
+    EXPECT_EQ(switches[i].size & 1, i == 0 ? 1U : 0U);
+    EXPECT_LT(reinterpret_cast<std::uint64_t>(&own) - (switches[i].size >> 16), 4096U);
+  }
+  EXPECT_THAT(
+      Record(What::kAnnotations,
+             [&] {
+               __tsan_destroy_fiber(fiber);
+               __tsan_destroy_fiber(other);
+             }),
+      ElementsAre(Of(TRAPLINE_FIBER_DESTROY, 0, fiber), Of(TRAPLINE_FIBER_DESTROY, 0, other)));
+}
+
+TEST(ThreadSanitizer, ManagedHeaps) {
+  const auto at = [](std::size_t offset) {
+    return reinterpret_cast<unsigned long>(object.data()) + offset;
+  };
+  EXPECT_THAT(Record(What::kAllocation, [&] { __tsan_java_alloc(at(16), 16); }),
+              ElementsAre(Of(TRAPLINE_ALLOCATE, 16, &object[16])));
+  EXPECT_THAT(
+      Record(What::kAnnotations,
+             [&] {
+               __tsan_java_init(at(0), 64);
+               __tsan_java_free(at(16), 32);
+             }),
+      ElementsAre(Of(TRAPLINE_CLEAR_HISTORY, 64), Of(TRAPLINE_CLEAR_HISTORY, 32, &object[16])));
+  // The place that is left, but for what lies in the new one.
+  struct Move {
+    std::size_t from, to, size, cleared, cleared_size;
+  };
+  for (const Move& move : {Move{0, 32, 16, 0, 16}, Move{32, 0, 16, 32, 16}, Move{8, 0, 16, 16, 8},
+                           Move{0, 8, 16, 0, 8}}) {
+    EXPECT_THAT(
+        RecordFromAnywhere(What::kAnnotations,
+                           [&] { __tsan_java_move(at(move.from), at(move.to), move.size); }),
+        ElementsAre(Of(TRAPLINE_COPY_HISTORY, move.size, &object[move.to]),
+                    Of(TRAPLINE_CLEAR_HISTORY, move.cleared_size, &object[move.cleared])));
+  }
+  EXPECT_THAT(RecordFromAnywhere(What::kAnnotations, [] { __tsan_java_finalize(); }),
+              ElementsAre(Of(TRAPLINE_AFTER_ALL, 0, nullptr)));
+  EXPECT_EQ(__tsan_java_fini(), 0);
+  EXPECT_THAT(
+      Record(What::kSynchronisation,
+             [&] {
+               __tsan_java_mutex_lock(at(0));
+               __tsan_java_mutex_unlock(at(0));
+               __tsan_java_mutex_read_lock(at(0));
+               __tsan_java_mutex_read_unlock(at(0));
+               __tsan_java_mutex_lock_rec(at(0), 2);
+               EXPECT_EQ(__tsan_java_mutex_unlock_rec(at(0)), 1);
+               __tsan_java_release(at(0));
+               __tsan_java_acquire(at(0));
+               __tsan_java_release_store(at(0));
+             }),
+      ElementsAre(Of(TRAPLINE_ACQUIRE, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_RELEASE, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_ACQUIRE_SHARED, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_RELEASE_SHARED, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_ACQUIRE, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_ACQUIRE, TRAPLINE_LOCK_ANNOTATED),
+                  Of(TRAPLINE_RELEASE, TRAPLINE_LOCK_ANNOTATED), Of(TRAPLINE_HAPPENS_BEFORE),
+                  Of(TRAPLINE_HAPPENS_AFTER), Of(TRAPLINE_HAPPENS_BEFORE)));
 }
 
 }  // namespace

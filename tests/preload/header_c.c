@@ -1,5 +1,5 @@
 /* Trapline's header as C99 sees it; also a program of its own, which runs without the monitor. */
-#include "guest-agent/include/trapline/trapline.h"
+#include "guest-agent/include/trapline/client.h"
 
 int header_c_running(void);
 void header_c_report(const void* key);

@@ -4,10 +4,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "guest-agent/events.h"
-#include "guest-agent/include/trapline/trapline.h"
+#include "guest-agent/include/trapline/client.h"
 
 namespace {
 
@@ -27,7 +28,10 @@ const trapline_agent_interface kAgent = {
     [](std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip) {
       seen.push_back({kind, address, size, ip});
     },
-    nullptr,
+    [](std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t other,
+       std::uint64_t) {
+      seen.push_back({kind, address, size, other});
+    },
     nullptr,
     nullptr};
 
@@ -51,6 +55,11 @@ TEST(Header, AgreesWithTheAgentsInterface) {
                 offsetof(trapline_agent_interface, version));
   static_assert(offsetof(trapline_client_interface, event) ==
                 offsetof(trapline_agent_interface, event));
+  static_assert(offsetof(trapline_client_interface, request) ==
+                offsetof(trapline_agent_interface, access));
+  static_assert(sizeof(trapline_history_move) == sizeof(trapline_history_copy));
+  static_assert(offsetof(trapline_history_move, from) == offsetof(trapline_history_copy, from));
+  static_assert(offsetof(trapline_history_move, to) == offsetof(trapline_history_copy, to));
   EXPECT_TRUE(trapline_running());
 }
 
@@ -82,6 +91,8 @@ TEST(Header, EveryFunctionReportsItsEvent) {
       {[] { trapline_benign_race(&object, 30); }, TRAPLINE_BENIGN_RACE, 30},
       {[] { trapline_untrack(&object, 29); }, TRAPLINE_UNTRACK, 29},
       {[] { trapline_track(&object, 29); }, TRAPLINE_TRACK, 29},
+      {[] { trapline_fiber_create(&object); }, TRAPLINE_FIBER_CREATE, 0},
+      {[] { trapline_fiber_destroy(&object); }, TRAPLINE_FIBER_DESTROY, 0},
   };
   for (const Case& one : cases) {
     seen.clear();
@@ -110,6 +121,56 @@ TEST(Header, EveryFunctionReportsItsEvent) {
   EXPECT_EQ(seen[0].size, 1U);
   EXPECT_EQ(seen[2].size, 3U);
   EXPECT_EQ(seen[6].address, reinterpret_cast<std::uint64_t>(name));
+}
+
+TEST(Header, WhatTakesEffectAtOnce) {
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
+  seen.clear();
+  trapline_copy_history(&object[1], &object[2], 9);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].kind, TRAPLINE_COPY_HISTORY);
+  EXPECT_EQ(seen[0].address, address(&object[2]));
+  EXPECT_EQ(seen[0].size, 9U);
+  EXPECT_EQ(seen[0].ip, address(&object[1]));
+  seen.clear();
+  const std::array<trapline_history_move, 2> moves{};
+  trapline_copy_histories(moves.data(), moves.size());
+  trapline_happens_after_all();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].kind, TRAPLINE_COPY_HISTORIES);
+  EXPECT_EQ(seen[0].address, address(moves.data()));
+  EXPECT_EQ(seen[0].size, 2U);
+  EXPECT_EQ(seen[1].kind, TRAPLINE_AFTER_ALL);
+}
+
+TEST(Header, SwitchesSayWhereTheStackIs) {
+  seen.clear();
+  const char here = 0;
+  trapline_fiber_switch(&object);
+  trapline_fiber_switch_ordered(nullptr);
+  ASSERT_EQ(seen.size(), 2U);
+  for (const Seen& one : seen) {
+    EXPECT_EQ(one.kind, TRAPLINE_FIBER_SWITCH);
+    // This function's frame.
+    const std::uint64_t above = reinterpret_cast<std::uint64_t>(&here) - (one.size >> 16);
+    EXPECT_LT(above, (one.size >> 1 & 0x7fff) * 8);
+    EXPECT_LT((one.size >> 1 & 0x7fff) * 8, 65536U);
+  }
+  EXPECT_EQ(seen[0].address, reinterpret_cast<std::uint64_t>(&object));
+  EXPECT_EQ(seen[0].size % 2, 0U);
+  EXPECT_EQ(seen[1].address, 0U);
+  EXPECT_EQ(seen[1].size % 2, 1U);
+}
+
+TEST(Header, NamesOfFibersAreCutAtFifteenBytes) {
+  seen.clear();
+  trapline_fiber_name(&object, "a name of seventeen");
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].kind, TRAPLINE_FIBER_NAME);
+  std::array<char, 16> name{};
+  std::memcpy(name.data(), &seen[0].size, 8);
+  std::memcpy(name.data() + 8, &seen[0].ip, 8);
+  EXPECT_STREQ(name.data(), "a name of seven");
 }
 
 TEST(Header, InC) {

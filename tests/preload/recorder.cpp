@@ -104,6 +104,13 @@ What KindOf(std::uint64_t kind) {
     case TRAPLINE_UNTRACK:
     case TRAPLINE_TRACK:
     case TRAPLINE_THREAD_NAME:
+    case TRAPLINE_COPY_HISTORY:
+    case TRAPLINE_COPY_HISTORIES:
+    case TRAPLINE_AFTER_ALL:
+    case TRAPLINE_FIBER_CREATE:
+    case TRAPLINE_FIBER_SWITCH:
+    case TRAPLINE_FIBER_DESTROY:
+    case TRAPLINE_FIBER_NAME:
       return What::kAnnotations;
     default:
       return What::kSynchronisation;
@@ -127,8 +134,13 @@ void Step(const char* name) {
 std::uint64_t NumberOfThisThread() { return Thread(); }
 
 std::ostream& operator<<(std::ostream& out, const Report& report) {
-  return out << kNames.at(report.kind) << ' ' << const_cast<const void*>(report.address) << " size "
-             << report.size << " thread " << report.thread;
+  if (report.kind < kNames.size()) {
+    out << kNames.at(report.kind);
+  } else {
+    out << "kind " << report.kind;
+  }
+  return out << ' ' << const_cast<const void*>(report.address) << " size " << report.size
+             << " thread " << report.thread;
 }
 
 void SetTracking(bool value) { tracking = value; }

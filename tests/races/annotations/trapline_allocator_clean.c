@@ -1,8 +1,8 @@
-// trapline.h: an allocator of the program's own hands one block round.
+// client.h: an allocator of the program's own hands one block round.
 // CLEAN
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 // A pool of one block; its word is not tracked, so it orders nothing.
 int block[16];

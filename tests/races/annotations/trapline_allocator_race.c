@@ -1,9 +1,9 @@
-// trapline.h: the same pool without the annotations.
+// client.h: the same pool without the annotations.
 // RACE write-write global:block a b
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 // MAY-MISS shared: each place runs once
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int block[16];
 volatile int taken;

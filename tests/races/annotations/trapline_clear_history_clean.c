@@ -1,8 +1,8 @@
-// trapline.h: memory declared fresh.
+// client.h: memory declared fresh.
 // CLEAN
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int value;
 volatile int flag;

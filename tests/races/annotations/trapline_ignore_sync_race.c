@@ -1,9 +1,9 @@
-// trapline.h: a mutex that is told to order nothing.
+// client.h: a mutex that is told to order nothing.
 // RACE any global:counter a a
 // MAY-MISS shared: the place runs once in each thread
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int counter;
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,8 +1,8 @@
-// trapline.h: a lock of the program's own making that is no atomic.
+// client.h: a lock of the program's own making that is no atomic.
 // CLEAN
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int counter;
 volatile int turn;

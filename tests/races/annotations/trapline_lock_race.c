@@ -1,8 +1,8 @@
-// trapline.h: the shared side of a lock lets both in.
+// client.h: the shared side of a lock lets both in.
 // RACE any global:counter a b
 // MAY-MISS shared: each place runs once
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int counter;
 int lock;

@@ -1,9 +1,9 @@
-// trapline.h: an order that the tool cannot see.
+// client.h: an order that the tool cannot see.
 // CLEAN
 // BUILD O0 O2 static
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int value;
 volatile int flag;

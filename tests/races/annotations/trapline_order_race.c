@@ -1,9 +1,9 @@
-// trapline.h: two keys.
+// client.h: two keys.
 // RACE any global:value a b
 // BUILD O0 O2 static
 // MAY-MISS shared: each place runs once
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int value;
 int keys[2];

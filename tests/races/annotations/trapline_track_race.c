@@ -1,9 +1,9 @@
-// trapline.h: memory that is tracked again.
+// client.h: memory that is tracked again.
 // RACE write-write global:values a b
-// TSAN-DIFFERS it does not know trapline.h
+// TSAN-DIFFERS it does not know client.h
 // MAY-MISS shared: each place runs once
 #include "race.h"
-#include "trapline/trapline.h"
+#include "trapline/client.h"
 
 int values[2];
 pthread_barrier_t both;

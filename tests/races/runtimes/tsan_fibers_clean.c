@@ -1,0 +1,34 @@
+// ThreadSanitizer's fibers: a switch orders, unless it says otherwise.
+// CLEAN
+#include "tsan_fibers.h"
+
+int value;
+static ucontext_t main_context;
+static Fiber first, second;
+static void *main_handle, *first_handle, *second_handle;
+
+static void First(void) {
+  value = 1;  // [a]
+  TsanSwitchToFiber(second_handle, 0);
+  swapcontext(&first.context, &second.context);
+}
+
+static void Second(void) {
+  value = 2;  // [b]
+  TsanSwitchToFiber(main_handle, 0);
+  swapcontext(&second.context, &main_context);
+}
+
+int main(void) {
+  Prepare(&first, First);
+  Prepare(&second, Second);
+  main_handle = TsanCurrentFiber();
+  second_handle = TsanCreateFiber();
+  first_handle = TsanCreateFiber();
+  TsanSetFiberName(first_handle, "first");
+  TsanSwitchToFiber(first_handle, 0);
+  swapcontext(&main_context, &first.context);
+  TsanDestroyFiber(first_handle);
+  TsanDestroyFiber(second_handle);
+  return Done();
+}
