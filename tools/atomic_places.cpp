@@ -25,12 +25,14 @@ bool Covers(const std::vector<std::string>& texts, std::uint64_t address) {
   });
 }
 
+bool IsLibrarys(const SourceFrame& frame) {
+  return frame.function.starts_with("std::") || frame.function.starts_with("__gnu_cxx::");
+}
+
 // The first frame of the program's own: operations of <atomic> are inlined there.
 std::string DescribeCode(const CodePlace& place) {
-  const auto own =
-      std::find_if(place.frames.begin(), place.frames.end(), [](const SourceFrame& frame) {
-        return !frame.function.starts_with("std::") && !frame.function.starts_with("__gnu_cxx::");
-      });
+  const auto own = std::find_if(place.frames.begin(), place.frames.end(),
+                                [](const SourceFrame& frame) { return !IsLibrarys(frame); });
   const SourceFrame& frame = own != place.frames.end() ? *own : place.frames.front();
   std::string text = frame.function.empty() ? "?" : frame.function;
   if (!frame.file.empty()) text += fmt::format(" {}:{}", BaseName(frame.file), frame.line);
@@ -96,9 +98,12 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
   const std::string name = !variable                      ? ""
                            : variable->expression.empty() ? variable->symbol
                                                           : variable->expression;
-  if (symbolizer_.IsAtomicBySource(ip)) return "source: its line names an atomic operation";
   if (symbolizer_.IsAtomicByDebugInfo(ip)) {
-    const SourceFrame& frame = symbolizer_.ResolveCode(ip).frames.front();
+    const CodePlace place = symbolizer_.ResolveCode(ip);
+    const SourceFrame& frame = place.frames.front();
+    // The library's own lines name such operations, too.
+    if (!IsLibrarys(frame) && symbolizer_.IsAtomicBySource(ip))
+      return "source: its line names an atomic operation";
     return fmt::format("debug info: it comes from {} in {}",
                        frame.function.empty() ? "code" : frame.function, frame.file);
   }

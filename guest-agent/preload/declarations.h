@@ -156,6 +156,8 @@ void GOMP_taskwait_depend(void** depend);
 int omp_get_num_threads(void);
 
 /* LLVM's OpenMP. */
+void* __kmpc_omp_task_alloc(void* location, int thread, int flags, size_t size,
+                            size_t size_of_shared, int (*entry)(int, void*));
 void __kmpc_critical(void* location, int thread, void* name);
 void __kmpc_critical_with_hint(void* location, int thread, void* name, unsigned hint);
 void __kmpc_end_critical(void* location, int thread, void* name);

@@ -442,3 +442,17 @@ WRAPPER void __kmpc_end_reduce(void* location, int thread, void* lock) {
   real.__kmpc_end_reduce(location, thread, lock);
   Receive(Region(), kRegionReduction, CALLER);
 }
+
+/* -- Tasks' memory, which libomp hands out again without telling any allocator. The first word of a
+ * task points to what it shares with its creator, which lies in the same block. -- */
+
+WRAPPER void* __kmpc_omp_task_alloc(void* location, int thread, int flags, size_t size,
+                                    size_t size_of_shared, int (*entry)(int, void*)) {
+  REQUIRE(__kmpc_omp_task_alloc);
+  void* task = real.__kmpc_omp_task_alloc(location, thread, flags, size, size_of_shared, entry);
+  if (task && runtime.agent) {
+    Event(TRAPLINE_CLEAR_HISTORY, task, size, CALLER);
+    if (size_of_shared) Event(TRAPLINE_CLEAR_HISTORY, *(void**)task, size_of_shared, CALLER);
+  }
+  return task;
+}

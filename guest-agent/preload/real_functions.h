@@ -276,6 +276,7 @@
 
 #define KMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
   OPTIONAL(__kmpc_critical)                       \
+  OPTIONAL(__kmpc_omp_task_alloc)                 \
   OPTIONAL(__kmpc_critical_with_hint)             \
   OPTIONAL(__kmpc_end_critical)                   \
   OPTIONAL(__kmpc_ordered)                        \
