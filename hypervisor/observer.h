@@ -85,8 +85,10 @@ class ExecutionObserver {
   // carries it. `ip`: where.
   virtual void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) = 0;
   // What `thread` does from now on counts as done by `fiber`, or by itself. `orders`: after what it
-  // has done so far. `left`: the part of the stack about to be left that is used until then.
-  virtual void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, const Range& left) = 0;
+  // has done so far. [left_start, left_end): the part of the stack about to be left that is used
+  // until then.
+  virtual void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, std::uint64_t left_start,
+                             std::uint64_t left_end) = 0;
   virtual void OnFiberEnd(ThreadId fiber) = 0;
   virtual void OnFiberName(ThreadId fiber, const std::string& name) = 0;
 

@@ -154,7 +154,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     thread_words_.insert(clear_child_tid);
   }
   if (const auto state = states_.find(thread); state != states_.end() && state->second.fiber)
-    Observer().OnFiberSwitch(thread, thread, false, {0, 0});
+    Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
@@ -533,9 +533,9 @@ void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& even
         Observer().OnEdge(thread, EventKind::kHappensBefore, CarrierKey(thread));
       constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
       const std::uint64_t stack = event.size >> 16;
-      Observer().OnFiberSwitch(
-          thread, fiber, (event.size & 1) != 0,
-          {stack > kBelow ? stack - kBelow : 0, stack + (event.size >> 1 & 0x7fff) * kWord});
+      Observer().OnFiberSwitch(thread, fiber, (event.size & 1) != 0,
+                               stack > kBelow ? stack - kBelow : 0,
+                               stack + (event.size >> 1 & 0x7fff) * kWord);
       states_[thread].fiber = fiber == thread ? std::nullopt : std::optional<ThreadId>(fiber);
       break;
     }

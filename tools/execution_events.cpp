@@ -556,7 +556,7 @@ ThreadId ExecutionEvents::Identity(ThreadId thread, std::uint64_t address) const
   const auto runs = running_.find(thread);
   if (runs == running_.end()) return thread;
   const Running& running = runs->second;
-  return address >= running.left.start && address < running.left.end ? running.before
+  return address >= running.left_start && address < running.left_end ? running.before
                                                                      : running.fiber;
 }
 
@@ -575,10 +575,10 @@ void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_
 }
 
 void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders,
-                                    const Range& left) {
+                                    std::uint64_t left_start, std::uint64_t left_end) {
   constexpr std::uint64_t kFiberKeys = kMonitorKeys + (1ull << 56);
   if (orders) OnEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
-  running_[thread] = {fiber, Identity(thread), left};
+  running_[thread] = {fiber, Identity(thread), left_start, left_end};
   if (fiber != thread) ThreadOf(fiber).tid = ThreadOf(thread).tid;
   Event event{};
   event.kind = EventKind::kIdentity;

@@ -125,7 +125,8 @@ class ExecutionEvents : public ExecutionObserver {
   void OnThreadRuns(ThreadId thread, pid_t tid) override;
   void OnThreadEnd(ThreadId thread) override;
   void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) override;
-  void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, const Range& left) override;
+  void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, std::uint64_t left_start,
+                     std::uint64_t left_end) override;
   void OnFiberEnd(ThreadId fiber) override;
   void OnFiberName(ThreadId fiber, const std::string& name) override;
   void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
@@ -171,11 +172,11 @@ class ExecutionEvents : public ExecutionObserver {
   };
 
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
-  // What a thread runs. The switch is told before the stack is changed: the accesses to `left` are
-  // still those of who ran before.
+  // What a thread runs. The switch is told before the stack is changed: the accesses to what
+  // is left are still those of who ran before.
   struct Running {
     ThreadId fiber = 0, before = 0;
-    Range left{0, 0};
+    std::uint64_t left_start = 0, left_end = 0;
   };
   // Under whose name a thread's events count: the user-level thread's that it runs, or its own; and
   // its access to `address`.
