@@ -65,12 +65,12 @@
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
-// The kinds in events.h, a bit each, that leave the thread in its epoch: what it did before and does
-// after them is ordered likewise for all others, so it need not tell of an access again. Those that
-// take in what others gave away are among them (FastTrack, section 3: only releases begin an epoch),
-// those that end a history or let accesses count again are not. Of TRAPLINE_ALLOCATE, the agent
-// forgets the block if it is small.
-#define TRAPLINE_IN_EPOCH_EVENTS                                                                 \
+// The kinds in events.h, a bit each, that leave the thread in its epoch: what it did before and
+// does after them is ordered likewise for all others, so it need not tell of an access again. Those
+// that take in what others gave away are among them (FastTrack, section 3: only releases begin an
+// epoch), those that end a history or let accesses count again are not. Of TRAPLINE_ALLOCATE, the
+// agent forgets the block if it is small.
+#define TRAPLINE_IN_EPOCH_EVENTS                                                                  \
   (1 << 1 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 14 | 1 << 16 | 1 << 18 | \
    1 << 19 | 1 << 21 | 1 << 27 | 1 << 28)
 #define TRAPLINE_SMALL_BLOCK 512  // bytes

