@@ -13,7 +13,7 @@ struct Object {
 };
 
 static void Drop(Object* object) {
-  Use(object->value);  // [a]
+  Use(object->value);                                                                  // [a]
   if (object->references.fetch_sub(1, std::memory_order_relaxed) == 1) delete object;  // [b]
 }
 

@@ -1,9 +1,8 @@
 // Drepper's mutex of a futex with three states.
 // CLEAN
 // TAGS fast
-#include <stdatomic.h>
-
 #include <linux/futex.h>
+#include <stdatomic.h>
 
 #include "race.h"
 

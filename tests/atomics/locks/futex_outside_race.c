@@ -2,9 +2,8 @@
 // RACE write-write global:value a a
 // MAY-MISS shared: each place runs once in a thread
 // TAGS fast
-#include <stdatomic.h>
-
 #include <linux/futex.h>
+#include <stdatomic.h>
 
 #include "race.h"
 

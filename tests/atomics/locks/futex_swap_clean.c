@@ -1,8 +1,7 @@
 // A futex mutex as in Rust's library: it spins, then waits; given back by an exchange.
 // CLEAN
-#include <stdatomic.h>
-
 #include <linux/futex.h>
+#include <stdatomic.h>
 
 #include "race.h"
 

@@ -1,9 +1,9 @@
 // A lock of one byte whose waiters park elsewhere.
 // CLEAN
+#include <linux/futex.h>
+
 #include <atomic>
 #include <thread>
-
-#include <linux/futex.h>
 
 #include "race.h"
 

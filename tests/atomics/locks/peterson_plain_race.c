@@ -19,12 +19,12 @@ static void* Works(void* argument) {
   turn = (int)(1 - self);  // [t]
   __sync_synchronize();
   for (int i = 0; i < 100; i++) {
-    if (!wants[1 - self]) break;   // [b]
-    if (turn != 1 - self) break;   // [d]
+    if (!wants[1 - self]) break;  // [b]
+    if (turn != 1 - self) break;  // [d]
   }
-  value++;          // [v]
-  wants[self] = 0;  // [e]
-  Use(wants[self]); // [c]
+  value++;           // [v]
+  wants[self] = 0;   // [e]
+  Use(wants[self]);  // [c]
   return NULL;
 }
 

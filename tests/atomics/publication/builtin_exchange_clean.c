@@ -14,7 +14,8 @@ static void* Gives(void* argument) {
 
 static void* Takes(void* argument) {
   int expected = 1;
-  while (!__atomic_compare_exchange_n(&ready, &expected, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+  while (
+      !__atomic_compare_exchange_n(&ready, &expected, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
     expected = 1;
     usleep(100);
   }

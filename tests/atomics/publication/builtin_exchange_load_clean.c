@@ -1,4 +1,5 @@
-// GCC's builtins on a plain int that is only ever written atomically: a load of it is taken for atomic.
+// GCC's builtins on a plain int that is only ever written atomically: a load of it is taken for
+// atomic.
 // CLEAN
 #include "race.h"
 

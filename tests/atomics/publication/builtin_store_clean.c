@@ -1,4 +1,5 @@
-// GCC's builtin store on a plain int: a mov at a line of the program, like any assignment, but for the line's text.
+// GCC's builtin store on a plain int: a mov at a line of the program, like any assignment, but for
+// the line's text.
 // CLEAN
 // LIMIT nodebug: the store is a plain mov
 #include "race.h"

@@ -32,7 +32,8 @@ static int Get() {
     unsigned at = dequeued.load(std::memory_order_relaxed);
     Cell& cell = cells[at % 4];
     const unsigned sequence = cell.sequence.load(std::memory_order_acquire);
-    if (sequence == at + 1 && dequeued.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+    if (sequence == at + 1 &&
+        dequeued.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
       const int value = cell.value;
       cell.sequence.store(at + 4, std::memory_order_release);
       return value;

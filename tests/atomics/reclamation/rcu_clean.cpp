@@ -1,4 +1,5 @@
-// Readers say when they are inside; the writer swaps the pointer and waits for a moment when all are out.
+// Readers say when they are inside; the writer swaps the pointer and waits for a moment when all
+// are out.
 // CLEAN
 #include <atomic>
 #include <thread>

@@ -1,4 +1,5 @@
-// Waiting for a word that is changed plainly: the kernel looks at it, but nothing orders the threads.
+// Waiting for a word that is changed plainly: the kernel looks at it, but nothing orders the
+// threads.
 // RACE read-write global:ready a b
 // ALSO any c d
 // MAY-MISS shared: each place runs once in a thread

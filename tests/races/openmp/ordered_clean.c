@@ -1,4 +1,5 @@
-// Ordered sections, dependences between the iterations of a loop, critical sections, locks, and all ways of reducing.
+// Ordered sections, dependences between the iterations of a loop, critical sections, locks, and all
+// ways of reducing.
 // CLEAN
 // BUILD O0 O2 clang-O2
 // NEEDS openmp

@@ -1,4 +1,5 @@
-// Tasks in the order of their depend clauses; a taskwait for some of them, a taskgroup, and a loop of tasks.
+// Tasks in the order of their depend clauses; a taskwait for some of them, a taskgroup, and a loop
+// of tasks.
 // CLEAN
 // BUILD O0 O2 clang-O2
 // NEEDS openmp

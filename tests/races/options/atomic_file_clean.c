@@ -1,7 +1,7 @@
 // The same for all code of a source file.
 // CLEAN
 // OPTIONS --atomic=atomic_file_*.c --explain
-// SAYS store of 4 bytes: Gives atomic_file_clean.c:12 
+// SAYS store of 4 bytes: Gives atomic_file_clean.c:12
 // SAYS     --atomic names its code
 // TSAN-DIFFERS it has no such option
 #include "race.h"

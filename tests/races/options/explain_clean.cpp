@@ -1,7 +1,7 @@
 // --explain says what was taken for atomic, and for which reason.
 // CLEAN
 // OPTIONS --explain
-// SAYS trapline: plain instructions taken for atomic ones: 
+// SAYS trapline: plain instructions taken for atomic ones:
 // SAYS     debug info: it comes from std::
 // SAYS     source: its line names an atomic operation
 // SAYS     'lock' is given back by a thread that exchanged it before

@@ -1,4 +1,5 @@
-// A plain load of a counter that is only added to by atomic instructions is taken for atomic: --plain says that it is not.
+// A plain load of a counter that is only added to by atomic instructions is taken for atomic:
+// --plain says that it is not.
 // RACE atomic-plain global:counter a b
 // MAY-MISS shared: each place runs once
 // OPTIONS --plain=counter
