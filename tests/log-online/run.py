@@ -206,7 +206,7 @@ class Suite:
         """What the detector finds online it finds in the logs, however often and however they are cut."""
         case = self.race_case(source, variant)
         cwd = self.directory(f"{case.name}-{detector}")
-        lack = races_run.lacking(case.program)
+        lack = races_run.lacking(case)
         if lack:
             return lack
         log, report, outcome = self.record(cwd, case, f"--json={cwd / 'online.json'}", f"--detector={detector}")

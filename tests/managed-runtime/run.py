@@ -142,8 +142,13 @@ class Suite:
 
     def test(self, collector, variant, names):
         name = f"{collector}.{variant}" + (f".{names[0]}" if len(names) == 1 else "")
-        verdict, wrong, seconds = self.run(collector, variant, names)
-        problems = [wrong] if wrong else self.judge(collector, variant, names, verdict)
+        for attempt in range(self.options.attempts):
+            if attempt > 0:
+                print(f"{name} is wrong, tried once more:\n    " + "\n    ".join(problems), flush=True)
+            verdict, wrong, seconds = self.run(collector, variant, names)
+            problems = [wrong] if wrong else self.judge(collector, variant, names, verdict)
+            if not problems:
+                break
         note = (f"({seconds:.1f} s) {len(verdict.right_pairs)} right, {verdict.false_pairs} false, "
                 f"{len(verdict.missed_pairs)} missed")
         if problems:
@@ -182,6 +187,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
     parser.add_argument("--policy", default="exact", help="under others hot code may go unseen")
+    parser.add_argument("--attempts", type=int, default=1,
+                        help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
     parser.add_argument("--table", action="store_true", help="each program by itself, and the table in Markdown")
     parser.add_argument("--filter", default="", help="only cases whose COLLECTOR.VARIANT begins with this")
     parser.add_argument("--workload", action="append", help="only this program")
