@@ -72,6 +72,11 @@ class Carrier {
   void* ThreadRegion(std::uint64_t guest_address) {
     return reinterpret_cast<char*>(thread_page_) + (guest_address - TRAPLINE_THREAD_PAGE);
   }
+  // The number that the next event of any thread gets (agent::QueuedEvent::sequence).
+  std::uint64_t next_event() {
+    return __atomic_load_n(static_cast<std::uint64_t*>(memory_.HostPointer(system_.shared)),
+                           __ATOMIC_ACQUIRE);
+  }
   char* vector_state() { return static_cast<char*>(ThreadRegion(TRAPLINE_VECTOR_STATE)); }
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.
   agent::InterruptFrame& InterruptFrameOf(bool page_fault);

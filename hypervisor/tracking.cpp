@@ -255,6 +255,10 @@ void Tracking::DrainLocked() {
     return event.sequence * 2 + (numbered ? 1 : 0);
   };
   queues_.clear();
+  if (threads_.empty()) return;
+  // The queues are not looked at in one moment. What got its number since the first look waits: in
+  // a queue seen later it may follow from what was not yet in one seen before.
+  const std::uint64_t limit = 2 * threads_.front()->next_event();
   for (Carrier* const carrier : threads_) {
     agent::ThreadPage& page = carrier->thread_page();
     const std::uint64_t head = __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE);
@@ -278,6 +282,8 @@ void Tracking::DrainLocked() {
         next = std::min(next, at);
       }
     }
+    if (least > limit) break;
+    next = std::min(next, limit);
     Queue& queue = queues_[first];
     do {
       HandleEventLocked(queue.thread, *queue.state,
