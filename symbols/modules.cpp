@@ -298,6 +298,7 @@ void Modules::RefreshLocked() {
 
   std::map<std::uint64_t, const Module*> loaded;
   bool changed = false;
+  bool first_file = true;
   for (const auto& [begin, mapping] : mappings_) {
     const bool vdso = mapping.path == "[vdso]";
     if (!vdso && (mapping.inode == 0 || mapping.offset != 0)) continue;
@@ -317,8 +318,10 @@ void Modules::RefreshLocked() {
     module->device = mapping.device;
     module->inode = mapping.inode;
     module->is_main_program = options_.main_program.empty()
-                                  ? loaded.empty() && !vdso
+                                  ? first_file && !vdso
                                   : SameFile(options_.main_program, *module);
+    // A static-pie program may lie right above the vdso.
+    if (!vdso) first_file = false;
     if (const auto old = loaded_.find(begin);
         old != loaded_.end() && SameModule(*old->second, *module)) {
       loaded.insert(*old);

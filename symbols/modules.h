@@ -62,7 +62,7 @@ struct ModulesOptions {
   // Files whose mappings do not count, by their path in the maps file: the monitor's own
   // executable.
   std::vector<std::string> excluded_paths;
-  // The program's executable; empty: whatever module is mapped lowest.
+  // The program's executable; empty: whatever file's module is mapped lowest.
   std::string main_program;
 };
 

@@ -95,6 +95,30 @@ TEST(ModulesTest, ThisProcess) {
   EXPECT_EQ(modules.Find(reinterpret_cast<std::uint64_t>(&data)), own);
 }
 
+// As the kernel places a static-pie program now and then.
+TEST(ModulesTest, MainProgramAboveVdso) {
+  constexpr std::uint64_t kBelowAll = 0x10000;
+  static const std::uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+  ASSERT_NE(vdso, 0u);
+  ModulesOptions options;
+  options.read_maps = [] {
+    std::ifstream file("/proc/self/maps");
+    return "10000-11000 r-xp 00000000 00:00 0 [vdso]\n" +
+           std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  options.memory.read = [](void*, std::uint64_t address, void* out, std::size_t size) {
+    const bool moved = address - kBelowAll < 0x2000;
+    return OwnMemory()(moved ? address - kBelowAll + vdso : address, out, size);
+  };
+  Modules modules(options);
+  const Module* own = modules.Find(reinterpret_cast<std::uint64_t>(&FunctionOfThisProgram));
+  ASSERT_NE(own, nullptr);
+  EXPECT_TRUE(own->is_main_program);
+  const Module* below = modules.Find(kBelowAll);
+  ASSERT_NE(below, nullptr);
+  EXPECT_FALSE(below->is_main_program);
+}
+
 TEST(ModulesTest, ExcludedFiles) {
   char path[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", path, sizeof path - 1), 0);
