@@ -87,11 +87,12 @@ struct MemoryLimits {
   void Apply(bool lifted) const;
 };
 
-// What tracking is to look at, and whom it tells about memory whose history ends.
+// [from, from + length) is known by `to` from now on.
 struct ViewMove {
   std::uint64_t from, to, length;
 };
 
+// What tracking is to look at, and whom it tells about memory whose history ends.
 struct TrackingRules {
   SharingPolicy policy = SharingPolicy::kExact;
   // Whether the accesses of a mapped file's code do not count (LARD's rule 1: libc and the like).

@@ -79,14 +79,9 @@ void GuestCodeCache::Reset(CacheThread& thread) {
     thread.signature[i] = (8 + i) << CacheThread::kSignatureShift;
 }
 
-void GuestCodeCache::EndEpoch(CacheThread& thread) {
-  for (std::uint64_t& signature : thread.signature)
-    signature += 8ull << CacheThread::kSignatureShift;
-}
-
 // The thread's own increments are single instructions without lock prefix: one of the two may be
 // lost, which leaves the other.
-void GuestCodeCache::EndEpochOfAny(CacheThread& thread) {
+void GuestCodeCache::EndEpoch(CacheThread& thread) {
   for (std::uint64_t& signature : thread.signature)
     __atomic_fetch_add(&signature, 8ull << CacheThread::kSignatureShift, __ATOMIC_SEQ_CST);
 }

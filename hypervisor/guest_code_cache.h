@@ -31,10 +31,8 @@ class GuestCodeCache {
   }
   // Makes the thread's part ready for a new thread.
   static void Reset(CacheThread& thread);
-  // What the filter has seen need not hold any longer. By the thread itself.
+  // What the filter has seen need not hold any longer. The thread may be running.
   static void EndEpoch(CacheThread& thread);
-  // The same for a thread that may be running.
-  static void EndEpochOfAny(CacheThread& thread);
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const { return cache_->Contains(rip); }

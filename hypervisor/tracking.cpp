@@ -305,6 +305,7 @@ void Tracking::TellAccessesLocked() {
 void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
                            std::uint64_t ip, std::uint32_t frame) {
   constexpr std::size_t kMost = 256;  // 12 KiB
+  CountRelease(kind);
   Event& event = told_later_.emplace_back();
   event.kind = kind;
   event.thread = thread;
@@ -559,9 +560,7 @@ void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& even
 }
 
 void Tracking::EndAllEpochsLocked() {
-  if (!code_cache_) return;
-  for (Carrier* const carrier : threads_)
-    GuestCodeCache::EndEpochOfAny(GuestCodeCache::ThreadOf(*carrier));
+  for (Carrier* const carrier : threads_) EndEpoch(*carrier);
 }
 
 bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
@@ -748,10 +747,12 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
     const std::uint64_t last = std::min(end, page + kPageSize);
     if (start <= page && last == page + kPageSize && words.atomic.none()) {
       words.plainly_written.reset();
+      words.no_atomic_variable.reset();
       return;
     }
     for (std::uint64_t at = std::max(start, page); at < last; ++at) {
       words.plainly_written.reset(at - page);
+      words.no_atomic_variable.reset(at - page);
       if (!words.atomic.test(at - page)) continue;
       words.atomic.reset(at - page);
       atomic_words_.erase(at);
@@ -905,14 +906,12 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   constexpr EventKind kRmw = EventKind::kAtomicRmw;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
-  if (access.atomic) ++releases_;
   if (access.size > kWord) return access.atomic ? kRmw : plain;
   CachedPage& page = PageOf(word);
   const std::size_t offset = word % kPageSize;
   const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
   if (access.atomic || atomic_by_debug_info) {
     NoteAtomicLocked(thread, word, access.size);
-    if (access.write) ++releases_;
     if (exchanges) {
       auto& lockers = atomic_words_[word].lockers;
       const ThreadId locker = IdentityLocked(thread);
@@ -939,7 +938,6 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   if (!use.broken && (std::find(use.lockers.begin(), use.lockers.end(), IdentityLocked(thread)) !=
                           use.lockers.end() ||
                       WasPrivateLocked(word, thread))) {
-    ++releases_;
     return EventKind::kAtomicWrite;
   }
   use.broken = true;
@@ -949,6 +947,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
 void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
                           const RegisterFile& registers, EventKind kind) {
   ++statistics_.checks;
+  CountRelease(kind);
   Observer().OnAccess(NumberOf(carrier), kind, access.address, access.size, registers, false,
                       registers.rip);
 }
@@ -1055,7 +1054,7 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
     const std::uint64_t length = range.end - range.start;
     if (IsAtomic(event) && length <= kWord)
       NoteAtomicLocked(NumberOf(carrier), range.start, length);
-    if (IsAtomic(event)) ++releases_;
+    CountRelease(event);
     Observer().OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
   }
 }

@@ -194,6 +194,10 @@ class Tracking {
     return observer_;
   }
   void TellAccessesLocked();
+  // The access gives something away.
+  void CountRelease(EventKind kind) {
+    if (IsAtomic(kind) && IsWrite(kind)) ++releases_;
+  }
   void QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access, std::uint64_t ip,
                    std::uint32_t frame);
 

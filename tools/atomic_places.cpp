@@ -1,9 +1,10 @@
 #include "tools/atomic_places.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+
+#include "symbols/linked_library.h"
 
 namespace trapline {
 namespace {
@@ -12,22 +13,7 @@ constexpr std::size_t kMostAnswers = 1 << 20;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-bool Matches(const std::vector<std::string>& globs, const std::string& name) {
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
-  });
-}
-
-bool Covers(const std::vector<std::string>& texts, std::uint64_t address) {
-  return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-    const auto range = ParseAddressRange(text);
-    return range && range->begin <= address && address < range->end;
-  });
-}
-
-bool IsLibrarys(const SourceFrame& frame) {
-  return frame.function.starts_with("std::") || frame.function.starts_with("__gnu_cxx::");
-}
+bool IsLibrarys(const SourceFrame& frame) { return IsLibraryFunction(frame.function); }
 
 // The first frame of the program's own: operations of <atomic> are inlined there.
 std::string DescribeCode(const CodePlace& place) {
@@ -44,19 +30,13 @@ std::string DescribeCode(const CodePlace& place) {
 }  // namespace
 
 AtomicPlaces::Said AtomicPlaces::OfName(const std::string& name) const {
-  if (name.empty()) return Said::kNothing;
-  const std::string bare =
-      name.ends_with(')') || name.ends_with(" const") ? name.substr(0, name.rfind('(')) : name;
-  const auto in = [&](const std::vector<std::string>& globs) {
-    return Matches(globs, name) || Matches(globs, bare);
-  };
-  if (in(options_.plain)) return Said::kPlain;
-  return in(options_.atomic) ? Said::kAtomic : Said::kNothing;
+  if (plain_.Match(name)) return Said::kPlain;
+  return atomic_.Match(name) ? Said::kAtomic : Said::kNothing;
 }
 
-AtomicPlaces::Said AtomicPlaces::OfBytes(std::uint64_t address) const {
-  if (Covers(options_.plain, address)) return Said::kPlain;
-  return Covers(options_.atomic, address) ? Said::kAtomic : Said::kNothing;
+AtomicPlaces::Said AtomicPlaces::OfByte(std::uint64_t address) const {
+  if (plain_.Cover(address, address + 1)) return Said::kPlain;
+  return atomic_.Cover(address, address + 1) ? Said::kAtomic : Said::kNothing;
 }
 
 AtomicPlaces::Said AtomicPlaces::OfCode(std::uint64_t ip) {
@@ -75,8 +55,7 @@ AtomicPlaces::Said AtomicPlaces::OfData(std::uint64_t address) {
   if (empty()) return Said::kNothing;
   if (const auto known = data_.find(address); known != data_.end()) return known->second;
   const auto variable = symbolizer_.ResolveData(address);
-  const Said said =
-      std::max(variable ? OfName(variable->symbol) : Said::kNothing, OfBytes(address));
+  const Said said = std::max(variable ? OfName(variable->symbol) : Said::kNothing, OfByte(address));
   if (data_.size() >= kMostAnswers) data_.clear();
   return data_[address] = said;
 }

@@ -11,7 +11,7 @@
 
 #include "detector/event.h"
 #include "symbols/symbolizer.h"
-#include "tools/tracked_places.h"
+#include "tools/place_names.h"
 
 namespace trapline {
 
@@ -30,7 +30,10 @@ class AtomicPlaces {
   // variables, and on the names of source files, with or without their directory. `symbolizer` must
   // outlive this object.
   AtomicPlaces(AtomicPlacesOptions options, Symbolizer& symbolizer)
-      : options_(std::move(options)), symbolizer_(symbolizer) {}
+      : options_(std::move(options)),
+        atomic_(options_.atomic),
+        plain_(options_.plain),
+        symbolizer_(symbolizer) {}
 
   bool empty() const { return options_.atomic.empty() && options_.plain.empty(); }
   const AtomicPlacesOptions& options() const { return options_; }
@@ -40,6 +43,8 @@ class AtomicPlaces {
   Said OfCode(std::uint64_t ip);
   Said OfData(std::uint64_t address);
 
+  // Whether Note does anything. Thread-safe.
+  bool explains() const { return options_.explain; }
   // A plain load or store at `ip` was taken for atomic.
   void Note(std::uint64_t ip, EventKind kind, std::uint64_t address, std::uint64_t size);
   // All that was noted, with the reasons, as lines. Empty if nothing was to be noted.
@@ -57,11 +62,12 @@ class AtomicPlaces {
   };
 
   Said OfName(const std::string& name) const;
-  Said OfBytes(std::uint64_t address) const;
+  Said OfByte(std::uint64_t address) const;
   std::string Reason(std::uint64_t ip, const Noted& noted);
   void Explain();
 
   const AtomicPlacesOptions options_;
+  const PlaceNames atomic_, plain_;
   Symbolizer& symbolizer_;
   std::unordered_map<std::uint64_t, Said> code_, data_;  // answers given
   std::unordered_map<std::uint64_t, Noted> noted_;       // by instruction

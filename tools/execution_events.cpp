@@ -114,19 +114,22 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
                                  Counts counts) {
   Event event{};
   event.kind = kind;
-  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(kind);
-  event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
   event.thread = thread;
   event.address = address;
   event.size = size;
   event.ip = ip;
   event.stack = context;
-  NoteAtomic(event);
+  Complete(event, counts);
   Feed(event);
 }
 
-void ExecutionEvents::NoteAtomic(const Event& event) {
-  if (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite) return;
+void ExecutionEvents::Complete(Event& event, Counts counts) {
+  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(event.kind);
+  event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
+  if (!atomics_.explains() ||
+      (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite)) {
+    return;
+  }
   const std::lock_guard lock(said_mutex_);
   atomics_.Note(event.ip, event.kind, event.address, event.size);
 }
@@ -277,10 +280,8 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     }
     const Counts counts = CountsOf(*state, access.kind, access.address, access.size, access.ip);
     if (counts == Counts::kNotAtAll) continue;
-    access.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(access.kind);
-    access.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
     access.stack = CachedContextOf(*state, access.ip, access.stack);
-    NoteAtomic(access);
+    Complete(access, counts);
     accesses[count++] = access;
   }
   Feed(accesses.first(count));
@@ -526,9 +527,13 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
   state.thread_pointer = thread_pointer;
   // What lies there from before is not the new thread's.
   ClearHistory(parent, stack_start, stack_end);
+  FeedFork(parent, child);
+}
+
+void ExecutionEvents::FeedFork(ThreadId parent, ThreadId child) {
   Event event{};
   event.kind = EventKind::kFork;
-  event.stack = ContextOf(ThreadOf(parent), state.creation_stack);
+  event.stack = ContextOf(ThreadOf(parent), ThreadOf(child).creation_stack);
   event.thread = parent;
   event.other = child;
   Feed(event);
@@ -570,12 +575,7 @@ void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_
   state.tid = ThreadOf(thread).tid;
   state.parent = parent;
   if (ip != 0) state.creation_stack = {ip};
-  Event event{};
-  event.kind = EventKind::kFork;
-  event.stack = ContextOf(ThreadOf(parent), state.creation_stack);
-  event.thread = parent;
-  event.other = fiber;
-  Feed(event);
+  FeedFork(parent, fiber);
 }
 
 void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders,
@@ -615,6 +615,7 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   unwinder_.OnUnmap(start, end);
   symbolizer_.OnUnmap(start, end);
   places_.OnUnmap();
+  cached_code_ = {};  // another module may come to lie there before anybody asks for it
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap();
 }

@@ -191,8 +191,10 @@ class ExecutionEvents : public ExecutionObserver {
 
   Counts CountsOf(const ThreadState& thread, EventKind kind, std::uint64_t address,
                   std::uint64_t size, std::uint64_t ip);
-  // For --explain: what a plain instruction was taken for.
-  void NoteAtomic(const Event& event);
+  // What an access's event has beyond what was seen of it; and what --explain is to say of it.
+  void Complete(Event& event, Counts counts);
+  // The child's ThreadState::creation_stack is known.
+  void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);

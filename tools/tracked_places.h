@@ -2,23 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "symbols/symbolizer.h"
+#include "tools/place_names.h"
 
 namespace trapline {
-
-// Bytes [begin, end) of the program's memory.
-struct AddressRange {
-  std::uint64_t begin = 0, end = 0;
-};
-
-// ADDRESS+LENGTH, both decimal or hexadecimal with 0x, LENGTH in bytes. Nothing if `text` is not
-// one, or names no memory a program can have.
-std::optional<AddressRange> ParseAddressRange(const std::string& text);
 
 // Not thread-safe.
 class TrackedPlaces {
@@ -39,11 +30,6 @@ class TrackedPlaces {
   void OnUnmap();
 
  private:
-  struct Names {
-    std::vector<std::string> globs;
-    std::vector<AddressRange> ranges;
-  };
-  static Names Sort(const std::vector<std::string>& texts);
   struct Match {
     bool untracked = false, tracked = false;
     void Add(const Match& other) {
@@ -55,7 +41,7 @@ class TrackedPlaces {
   Match MatchCode(std::uint64_t ip);
   Match MatchVariable(std::uint64_t address);
 
-  const Names track_, untrack_;
+  const PlaceNames track_, untrack_;
   Symbolizer& symbolizer_;
   std::unordered_map<std::uint64_t, Match> code_, data_;  // answers given
 };
