@@ -1,9 +1,10 @@
 // Which accesses a log needs if it is to hold only the first of each thread, place and epoch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "detector/event.h"
 
@@ -15,50 +16,89 @@ namespace trapline {
 // epoch", "write same epoch"), so every location that races in the whole log races in the filtered
 // one; further pairs of places may be missing where others touched the location in between.
 // Atomics synchronise and always pass.
+// Memory: up to 512 KiB a thread. Not thread-safe.
 class FirstAccessFilter {
  public:
   // Whether `event`, the next of the execution, is to be recorded.
   bool Passes(const Event& event) {
-    if (IsPlainAccess(event.kind)) {
-      Epoch& epoch = epochs_[event.thread];
-      // Forgetting costs no more than a repeated record.
-      constexpr std::size_t kMost = 1 << 16;
-      if (epoch.clearing != clearings_ || epoch.seen.size() >= kMost) epoch.seen.clear();
-      epoch.clearing = clearings_;
-      return epoch.seen.insert({event.ip, event.address, event.size, event.kind}).second;
-    }
+    if (IsPlainAccess(event.kind)) return TableOf(event.thread).Insert(event, clearings_);
     if (event.kind == EventKind::kThreadEnd) {
-      epochs_.erase(event.thread);
+      tables_.erase(event.thread);
+      last_ = nullptr;
     } else if (IsSynchronisation(event.kind)) {
-      epochs_[event.thread].seen.clear();
+      TableOf(event.thread).Clear();
     } else if (event.kind == EventKind::kClearHistory || event.kind == EventKind::kCopyHistory) {
       ++clearings_;  // what was recorded of those bytes is forgotten
     }
     return true;
   }
 
-  void Clear() { epochs_.clear(); }
+  void Clear() {
+    tables_.clear();
+    last_ = nullptr;
+  }
 
  private:
-  struct Place {
-    std::uint64_t ip, address, size;
-    EventKind kind;
-    friend bool operator==(const Place&, const Place&) = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Place& place) const {
-      std::uint64_t hash = place.ip * 0x9e3779b97f4a7c15ull + place.address;
-      hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15ull + place.size * 2 +
-             static_cast<std::uint64_t>(place.kind);
+  // What a thread has accessed in its epoch. It may forget: that costs no more than a repeated
+  // record. Sets of neighbouring cells, void unless they are of this epoch.
+  class Table {
+   public:
+    // False: is there already.
+    bool Insert(const Event& access, std::uint64_t clearings) {
+      if (clearings != clearings_) Clear();
+      clearings_ = clearings;
+      if (used_ > cells_.size() / 2 && cells_.size() < kMostCells) {
+        cells_.assign(4 * cells_.size(), {});
+        used_ = 0;
+      }
+      const Cell wanted = {access.ip, access.address,
+                           access.size << 8 | static_cast<std::uint64_t>(access.kind), epoch_};
+      const std::size_t hash = Hash(wanted);
+      Cell* const set = &cells_[hash % cells_.size() / kWays * kWays];
+      for (std::size_t i = 0; i < kWays; ++i) {
+        if (set[i] == wanted) return false;
+        if (set[i].epoch == epoch_) continue;
+        set[i] = wanted;
+        ++used_;
+        return true;
+      }
+      set[hash / cells_.size() % kWays] = wanted;
+      return true;
+    }
+    void Clear() {
+      ++epoch_;
+      used_ = 0;
+    }
+
+   private:
+    static constexpr std::size_t kWays = 4, kMostCells = 1 << 14;
+    struct Cell {
+      std::uint64_t ip = 0, address = 0, size_and_kind = 0, epoch = 0;
+      friend bool operator==(const Cell&, const Cell&) = default;
+    };
+    static std::size_t Hash(const Cell& cell) {
+      std::uint64_t hash = cell.ip * 0x9e3779b97f4a7c15ull + cell.address;
+      hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15ull + cell.size_and_kind;
       return hash ^ hash >> 32;
     }
-  };
-  struct Epoch {
-    std::uint64_t clearing = 0;
-    std::unordered_set<Place, Hash> seen;
+
+    std::vector<Cell> cells_ = std::vector<Cell>(64);  // a power of two
+    std::size_t used_ = 0;                             // of this epoch
+    std::uint64_t epoch_ = 1;
+    std::uint64_t clearings_ = 0;
   };
 
-  std::unordered_map<ThreadId, Epoch> epochs_;
+  Table& TableOf(ThreadId thread) {
+    if (last_ == nullptr || thread != last_thread_) {
+      last_ = &tables_[thread];
+      last_thread_ = thread;
+    }
+    return *last_;
+  }
+
+  std::unordered_map<ThreadId, Table> tables_;
+  Table* last_ = nullptr;  // of last_thread_
+  ThreadId last_thread_ = 0;
   std::uint64_t clearings_ = 0;
 };
 

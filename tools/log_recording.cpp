@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <nlohmann/json.hpp>
 
@@ -146,9 +147,11 @@ void LogRecording::Append(const Event& event) {
   log->Finish();
   ended_[event.thread] = log->position();
   logs_.erase(event.thread);
+  last_log_ = nullptr;
 }
 
 ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes) {
+  if (last_log_ != nullptr && last_thread_ == thread && last_log_->Reserve(bytes)) return last_log_;
   std::unique_ptr<ThreadLog>& log = logs_[thread];
   if (log == nullptr) {
     log = std::make_unique<ThreadLog>();
@@ -157,6 +160,8 @@ ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes) {
     log->Open(recorder_->segment().view(), thread,
               before != ended_.end() ? before->second : ThreadLog::Position());
   }
+  last_log_ = log.get();
+  last_thread_ = thread;
   if (log->Reserve(bytes)) return log.get();
   // There may be more threads than chunks: let the drain have those of the others.
   for (const auto& [other, stream] : logs_) stream->Finish();
@@ -166,12 +171,13 @@ ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes) {
 std::uint32_t LogRecording::StackOf(const Event& event) {
   const std::uint32_t number = events_.context(event.stack).stack;
   if (number == 0) return 0;
-  const auto known = stacks_.find(number);
-  if (known != stacks_.end()) return known->second;
+  if (number < stacks_.size() && stacks_[number] != 0) return stacks_[number];
   DescribeModules();
   ThreadLog* const log = Room(event.thread, kMaxStackRecordBytes);
   if (log == nullptr) return 0;
   const std::vector<std::uint64_t> frames = events_.stack(number);
+  if (number >= stacks_.size())
+    stacks_.resize(std::max<std::size_t>(2 * stacks_.size(), number + 1));
   return stacks_[number] =
              log->AppendStack(frames.data(), static_cast<std::uint32_t>(frames.size()));
 }
@@ -198,6 +204,7 @@ void LogRecording::OnForkedChild() {
   if (recorder_ != nullptr) recorder_->Abandon();
   recorder_.reset();
   logs_.clear();
+  last_log_ = nullptr;
   ended_.clear();
   stacks_.clear();
   filter_.Clear();

@@ -73,7 +73,9 @@ class LogRecording : public EventSink {
   std::unique_ptr<LogRecorder> recorder_;  // null: not started
   std::map<ThreadId, std::unique_ptr<ThreadLog>> logs_;
   std::unordered_map<ThreadId, ThreadLog::Position> ended_;
-  std::unordered_map<std::uint32_t, std::uint32_t> stacks_;  // ExecutionEvents' number -> the log's
+  ThreadLog* last_log_ = nullptr;  // of last_thread_
+  ThreadId last_thread_ = 0;
+  std::vector<std::uint32_t> stacks_;  // by ExecutionEvents' number: the log's; 0: not there yet
   FirstAccessFilter filter_;
   std::uint32_t generation_ = 0;  // of the modules described so far
   std::vector<bool> described_;   // by module index
