@@ -869,9 +869,10 @@ bool GuestThread::EnterCache() {
     const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
     const std::uint64_t useful = stint - std::min(stint, exits_took_);
-    patience_ = useful * kCacheSlowdown < exits_took_ + exit_cost
+    patience_ = useful * kCacheSlowdown < exits_took_ + cache_faults_took_ + exit_cost
                     ? std::min(patience_ * 2, kLongestPatience)
                     : std::max(patience_ / 2, shortest_patience_);
+    cache_faults_took_ = 0;
     GuestCodeCache::ThreadOf(*carrier_).leave_after = patience_;
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
@@ -933,7 +934,11 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
   AddressSpace& space = process_->address_space();
   if (address - kMirrorOffset < kUserAddressEnd) {
     address -= kMirrorOffset;
+    const std::uint64_t since = adaptive_ ? ProcessorTime() : 0;
     const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
+    // Pages change hands because threads run natively.
+    if (adaptive_)
+      cache_faults_took_ += ProcessorTime() - since + process_->machine().host().exit_nanoseconds;
     if (Tracking* const tracking = process_->tracking();
         verdict != FaultVerdict::kMapped && tracking != nullptr) {
       tracking->Retract(*carrier_, Registers().rip);

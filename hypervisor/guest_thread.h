@@ -173,8 +173,9 @@ class GuestThread {
   bool leaving_ = false;       // stepping to where the code cache can be left
   bool adaptive_ = false;      // may leave it for native code
   // Processor time of the thread, in nanoseconds: when it began to run natively, when the present
-  // exit began to be handled, and how much the exits in between have taken.
-  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0;
+  // exit began to be handled, how much the exits in between have taken, and how much the page
+  // faults in the code cache since it was native before.
+  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
   // Accesses in the code cache before native code is tried again.
   std::int64_t patience_ = 0, shortest_patience_ = 0;
   std::optional<Step> step_;
