@@ -16,7 +16,8 @@ namespace trapline {
 // epoch", "write same epoch"), so every location that races in the whole log races in the filtered
 // one; further pairs of places may be missing where others touched the location in between.
 // Atomics synchronise and always pass.
-// Memory: up to 512 KiB a thread. Not thread-safe.
+// Memory: up to 64 KiB a thread, so that it stays in the processor's cache: from the code cache
+// most repeated accesses do not come this far. Not thread-safe.
 class FirstAccessFilter {
  public:
   // Whether `event`, the next of the execution, is to be recorded.
@@ -71,7 +72,7 @@ class FirstAccessFilter {
     }
 
    private:
-    static constexpr std::size_t kWays = 4, kMostCells = 1 << 14;
+    static constexpr std::size_t kWays = 4, kMostCells = 1 << 11;
     struct Cell {
       std::uint64_t ip = 0, address = 0, size_and_kind = 0, epoch = 0;
       friend bool operator==(const Cell&, const Cell&) = default;
