@@ -16,7 +16,7 @@ namespace trapline {
 // epoch", "write same epoch"), so every location that races in the whole log races in the filtered
 // one; further pairs of places may be missing where others touched the location in between.
 // Atomics synchronise and always pass.
-// Memory: up to 64 KiB a thread, so that it stays in the processor's cache: from the code cache
+// Memory: up to 32 KiB a thread, so that it stays in the processor's cache: from the code cache
 // most repeated accesses do not come this far. Not thread-safe.
 class FirstAccessFilter {
  public:
@@ -55,7 +55,7 @@ class FirstAccessFilter {
       const Cell wanted = {access.ip, access.address,
                            access.size << 8 | static_cast<std::uint64_t>(access.kind), epoch_};
       const std::size_t hash = Hash(wanted);
-      Cell* const set = &cells_[hash % cells_.size() / kWays * kWays];
+      Cell* const set = &cells_[hash & (cells_.size() - kWays)];
       for (std::size_t i = 0; i < kWays; ++i) {
         if (set[i] == wanted) return false;
         if (set[i].epoch == epoch_) continue;
@@ -63,7 +63,7 @@ class FirstAccessFilter {
         ++used_;
         return true;
       }
-      set[hash / cells_.size() % kWays] = wanted;
+      set[hash >> 32 & (kWays - 1)] = wanted;
       return true;
     }
     void Clear() {
@@ -72,7 +72,7 @@ class FirstAccessFilter {
     }
 
    private:
-    static constexpr std::size_t kWays = 4, kMostCells = 1 << 11;
+    static constexpr std::size_t kWays = 4, kMostCells = 1 << 10;
     struct Cell {
       std::uint64_t ip = 0, address = 0, size_and_kind = 0, epoch = 0;
       friend bool operator==(const Cell&, const Cell&) = default;
