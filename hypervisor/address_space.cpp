@@ -425,8 +425,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     return ((entry | mirror) & PageEntry::kAccessed) != 0;
   };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
-  const bool claims =
-      states_->Find(address, region->first, region->second.end).state == PageState::kUntouched;
+  const PageRun before = states_->Find(address, region->first, region->second.end);
   const Touch touch =
       states_->OnTouch(thread, address, write, region->first, region->second.end, used);
   if (touch.hide) Hide(touch.run);
@@ -445,9 +444,16 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
       return PageState::kReadOnly;
     }
   }
-  if (claims && touch.run.state == PageState::kPrivate) {
+  const bool claims = before.state == PageState::kUntouched;
+  if (touch.run.state == PageState::kPrivate && (claims || before.owner != thread)) {
+    // Others may have released something here, before they gave the pages up or ended.
     rules_.on_claimed(thread, touch.run);
-    if (watches_aliases_ && region->second.object != 0 && OwnsPages()) {
+    if (carrier.native()) {
+      rules_.on_opened(thread, touch.run);
+    } else {
+      carrier.to_open.push_back(touch.run);
+    }
+    if (claims && watches_aliases_ && region->second.object != 0 && OwnsPages()) {
       // It may be mapped elsewhere, too.
       states_->Share(touch.run.start, touch.run.end);
       return PageState::kShared;
@@ -693,6 +699,13 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
     at = next;
   }
   return parts;
+}
+
+void AddressSpace::OpenOwn(Carrier& carrier) {
+  if (carrier.to_open.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (const PageRun& run : std::exchange(carrier.to_open, {}))
+    rules_.on_opened(carrier.thread_page().logical_thread, run);
 }
 
 void AddressSpace::Seal(Carrier& carrier) {

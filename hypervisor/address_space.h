@@ -102,9 +102,9 @@ struct TrackingRules {
   // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
   // mutex held; never under SharingPolicy::kExact.
   std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
-  // Untouched pages become private to `owner`; likewise.
+  // Pages that nobody else uses become private to `owner`; likewise.
   std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
-  // `thread` may read or write natively what others wrote on shared pages; likewise.
+  // `thread` may read or write natively what others wrote on these pages; likewise.
   std::function<void(std::uint64_t thread, const PageRun& run)> on_opened;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
@@ -188,6 +188,8 @@ class AddressSpace {
   void SetUntrackedCode(std::uint64_t start, std::uint64_t end);
   // Whether the code at `address` is tracked.
   bool IsTrackedCode(std::uint64_t address);
+  // The thread, on its way out of the code cache, may use natively what became its own there.
+  void OpenOwn(Carrier& carrier);
   // The thread's private pages become untouched, and absent in its carrier's table.
   void Seal(Carrier& carrier);
   // A quiet moment: all pages become untouched.

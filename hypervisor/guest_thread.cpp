@@ -839,6 +839,7 @@ void GuestThread::GoNative() {
       Detach();
     }
   }
+  process_->address_space().OpenOwn(*carrier_);
   carrier_->SetNative(true);
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   native_since_ = ProcessorTime();

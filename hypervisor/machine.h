@@ -89,6 +89,7 @@ class Carrier {
     thread_page_->native = 0;
     was_native_ = false;
     reopened = watched = {};
+    to_open.clear();
   }
   // Policies under which pages have owners: whether the thread runs natively until it meets a
   // shared page, instead of in the code cache; and whether it ever did.
@@ -100,6 +101,8 @@ class Carrier {
   }
   // What AddressSpace::Reopen has given the thread, and watches anew because of it.
   Neighbourhood reopened, watched;
+  // Pages that became the thread's own while it was in the code cache (AddressSpace::OpenOwn).
+  std::vector<PageRun> to_open;
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.

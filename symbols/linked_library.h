@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -25,6 +26,8 @@ bool IsLinkedLibrary(const std::vector<std::uint64_t>& stack, Resolve&& resolve)
   if (place.module == std::decay_t<decltype(place.module)>() || place.frames.size() != 1 ||
       !place.frames[0].file.empty() || !IsLibraryFunction(place.frames[0].function))
     return false;
+  // Rust's std is generic, and compiled with the program: its symbols name no parameters.
+  if (place.frames[0].function.find('(') == std::string::npos) return false;
   return std::any_of(stack.begin() + 1, stack.end(), [&](std::uint64_t address) {
     const auto& caller = resolve(address - 1);
     return caller.module == place.module && !caller.frames.back().file.empty();

@@ -14,7 +14,7 @@ class Case:
     command: object  # argument list, or a bash script
     packages: tuple = ()
     prepare: str = ":"
-    tags: tuple = ("fast",)  # fast: also part of CI
+    tags: tuple = ("fast",)  # fast: also part of CI; clean: not a race in it (run.py --races)
     compare: tuple = ("stdout", "stderr", "files")
     ignore: tuple = ()  # files (fnmatch patterns) whose content is not the program's alone
     normalise: tuple = ()  # (regular expression, replacement) for output that differs natively too
@@ -28,6 +28,7 @@ class Case:
 
 
 FULL = ("full",)
+CLEAN = ("fast", "clean")
 
 TEXT_20M = '/usr/bin/python3 "$PROGRAMS/make_input.py" text 20 >big.txt'
 TEXT_4M = '/usr/bin/python3 "$PROGRAMS/make_input.py" text 4 >text'
@@ -79,11 +80,12 @@ COMPRESSORS = [
          " >a.tar.xz; mkdir out; tar -xf a.tar.xz -C out; cmp big.bin out/big.bin && sha256sum a.tar.xz",
          packages=("xz-utils", "tar"), prepare=MIXED_6M),
     Case("zstd-T2", "zstd -q -T2 -6 big.bin; zstd -q -d big.bin.zst -o back; cmp big.bin back && sha256sum big.bin.zst",
-         packages=("zstd",), prepare=MIXED_24M),
+         packages=("zstd",), prepare=MIXED_24M, tags=CLEAN),
+    Case("xz-T4", "xz -T4 -1 --block-size=1MiB -k big.bin; sha256sum big.bin.xz", packages=("xz-utils",), prepare=MIXED_6M, tags=CLEAN),
     Case("pigz", "pigz -n -p2 -k big.bin; pigz -d -c big.bin.gz | cmp - big.bin && sha256sum big.bin.gz",
-         packages=("pigz",), prepare=MIXED_24M),
+         packages=("pigz",), prepare=MIXED_24M, tags=CLEAN),
     Case("pbzip2", "pbzip2 -q -p2 -k big.bin; pbzip2 -d -p2 -c big.bin.bz2 | cmp - big.bin && sha256sum big.bin.bz2",
-         packages=("pbzip2",), prepare=MIXED_6M),
+         packages=("pbzip2",), prepare=MIXED_6M, tags=CLEAN),
     Case("pbzip2-large", "pbzip2 -q -p2 -k big.bin; sha256sum big.bin.bz2", packages=("pbzip2",), prepare=MIXED_24M, tags=FULL),
     Case("gzip-bzip2", "gzip -nk9 text; bzip2 -k text; gzip -t text.gz && bzip2 -t text.bz2; sha256sum text.*",
          packages=("gzip", "bzip2"), prepare=TEXT_4M),
@@ -124,6 +126,8 @@ RUNTIMES = [
                  ' "$PROGRAMS/goroutines.go"; rm -rf .c .p'),
     Case("rust-threads", ["./threads"], packages=("rustc",), expect="sum", tags=FULL,
          prepare='/usr/bin/rustc -O -o threads "$PROGRAMS/threads.rs"'),
+    Case("rust-std", ["./std"], packages=("rustc",), expect="atomics 5261", tags=("full", "clean"),
+         prepare='/usr/bin/rustc --edition 2021 -g -O -o std "$PROGRAMS/std.rs"'),
     Case("gdb-batch", "gdb --version | head -1; gdb -q -batch -ex 'print 6*7' -ex 'python print(sum(range(10)))'",
          packages=("gdb",), expect=r"\$1 = 42\n45"),
     # gdb's probe of its own child finds the monitor's registers there, and says so on standard error.
@@ -150,6 +154,8 @@ COMPILERS = [
          prepare='g++ -std=c++20 -O2 -pthread -no-pie -fno-pie -o threads "$PROGRAMS/threads.cc"'),
     Case("cxx-openmp", ["./omp"], packages=("g++",), expect="sum", env={"OMP_NUM_THREADS": "2"},
          prepare='g++ -std=c++20 -O2 -fopenmp -o omp "$PROGRAMS/omp.cc"'),
+    Case("cxx-tbb", ["./tbb"], packages=("g++", "libtbb-dev"), expect="graph 2646900", tags=FULL,
+         prepare='g++ -std=c++17 -O2 -pthread -o tbb "$PROGRAMS/tbb.cc" -ltbb'),
     Case("cxx-exceptions", ["./exceptions"], packages=("g++",), expect="caught 1000",
          prepare='g++ -std=c++20 -O2 -pthread -o exceptions "$PROGRAMS/exceptions.cc"'),
     Case("make-googletest", "make -s -j2 && ./sample", packages=("googletest", "g++", "make"), tags=FULL, timeout=600,
@@ -161,7 +167,7 @@ APPLICATIONS = [
     Case("git-local", ["sh", "-eu", "$PROGRAMS/git.sh"], packages=("git",), prepare=TREE, ignore=("repo*", "clone*"),
          timeout=120, expect="clone ok", env={"GIT_CONFIG_NOSYSTEM": "1"}),
     Case("redis-benchmark", ["sh", "-eu", "$PROGRAMS/redis.sh"], packages=("redis-server", "redis-tools"), port=True,
-         timeout=120, expect="cmdstat_set", ignore=("log", "dump.rdb")),
+         timeout=120, expect="cmdstat_set", ignore=("log", "dump.rdb"), tags=CLEAN),
     Case("nginx-ab", ["sh", "-eu", "$PROGRAMS/nginx.sh"], packages=("nginx-light", "apache2-utils", "curl"), port=True,
          timeout=120, prepare=MIXED_6M, ignore=("nginx/*",), expect="Failed requests: +0"),
     Case("curl-http-server", ["sh", "-eu", "$PROGRAMS/http.sh"], packages=("curl", "python3"), port=True, prepare=TREE,

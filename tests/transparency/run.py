@@ -8,6 +8,7 @@ import argparse
 import difflib
 import fnmatch
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -107,7 +108,8 @@ class Suite:
             env["RUN"] = " ".join(prefix)
         else:
             argv = [*prefix, *argv]
-        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout, stdin=case.stdin,
+        patience = 3 if self.options.races and prefix else 1  # detection costs time
+        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, stdin=case.stdin,
                               marker=f"{case.name}-{os.getpid()}")
         tree = {path: what for path, what in tree_of(work).items()
                 if not any(fnmatch.fnmatch(path, pattern) for pattern in case.ignore)}
@@ -154,7 +156,8 @@ class Suite:
                 shutil.rmtree(room, ignore_errors=True)
 
     def compare_runs(self, case, room):
-        prefix = [str(self.options.trapline), "run", "--track=none", *self.options.trapline_option, "--"]
+        tracking = [f"--json={room / 'races.json'}"] if self.options.races else ["--track=none"]
+        prefix = [str(self.options.trapline), "run", *tracking, *self.options.trapline_option, "--"]
         template = self.prepared(case)
         native_times, monitor_times = [], []
         attempts = self.options.attempts
@@ -167,6 +170,8 @@ class Suite:
                 return
             monitored = self.run_once(case, template, room / "work", prefix)
             found = self.differences(case, native, monitored)
+            if self.options.races:
+                found += races_in(room / "races.json")
             if found and attempts > 1:
                 attempts -= 1
                 with self.lock:
@@ -192,6 +197,15 @@ class Suite:
         print()
 
 
+def races_in(report):
+    """A text for each race of a report, which is read and gone."""
+    races = json.loads(report.read_text()) if report.exists() else []
+    report.unlink(missing_ok=True)
+    return [f"race: {race['kind']} " + ", ".join(
+        "{function} {file}:{line} ({module}+{offset})".format(**access["stack"][0]) for access in race["accesses"] if access["stack"])
+        for race in (races if isinstance(races, list) else races["races"])]
+
+
 def native_problem(case, outcome):
     """Why the native run cannot serve as the reference, or None."""
     if outcome.timed_out:
@@ -211,6 +225,8 @@ def main():
     parser.add_argument("--tag", choices=["fast", "full"], default="full", help="fast: the part for CI")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--races", action="store_true",
+                        help="watch for races, too: cases with the tag `clean` only, none of which may have a report")
     parser.add_argument("--attempts", type=int, default=1,
                         help="a difference counts if it is there this many times; the earlier ones are printed")
     parser.add_argument("--list", action="store_true")
@@ -218,7 +234,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the scratch directories")
     options = parser.parse_args()
     chosen = [case for case in CASES
-              if re.search(options.filter, case.name) and (options.tag == "full" or "fast" in case.tags)]
+              if re.search(options.filter, case.name) and (options.tag == "full" or "fast" in case.tags)
+              and (not options.races or "clean" in case.tags)]
     if options.packages:
         print("\n".join(sorted({package for case in chosen for package in case.packages})))
         return 0
