@@ -59,9 +59,11 @@
 #define TRAPLINE_CACHE_BASE 0x70000000
 #define TRAPLINE_CACHE_CODE TRAPLINE_CACHE_BASE
 #define TRAPLINE_CACHE_CODE_SIZE 0x2000000
+// For each half of the code: its lookup table, and behind both its access sites.
 #define TRAPLINE_CACHE_TABLE 0x72000000
-#define TRAPLINE_CACHE_SITES 0x72200000
-#define TRAPLINE_CACHE_END 0x72a00000
+#define TRAPLINE_CACHE_TABLE_STRIDE 0x200000
+#define TRAPLINE_CACHE_SITES 0x72400000
+#define TRAPLINE_CACHE_END 0x72c00000
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
@@ -89,9 +91,10 @@
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.
-#define TRAPLINE_GDT 0xffffff0000000000
-#define TRAPLINE_IDT 0xffffff0000001000
-#define TRAPLINE_TSS 0xffffff0000002000
+// Below all mirrors, which begin at kMirrorOffset (hypervisor/machine.h).
+#define TRAPLINE_GDT 0xffff900000000000
+#define TRAPLINE_IDT 0xffff900000001000
+#define TRAPLINE_TSS 0xffff900000002000
 
 // Selectors, the values Linux gives a 64-bit process.
 #define TRAPLINE_KERNEL_CS 0x10

@@ -235,6 +235,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   ForgetMemoryLocked();
   thread_pointers_.clear();
   states_.clear();
+  if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
   Register(survivor);
   statistics_ = {};

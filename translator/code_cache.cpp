@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t kTablePairs = 65536;
 constexpr unsigned kProbes = 8;
+// So many lookups whose target has no place in the table, each an exit, cost as much as a flush.
+constexpr std::uint64_t kMostUnplaced = 4096;
 static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
 constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
@@ -292,6 +294,10 @@ class CodeCache::RegionBuilder {
       cache_.statistics_.instrumented += item.instrument;
     }
     ++cache_.statistics_.regions;
+    const auto blocks = static_cast<std::uint64_t>(std::count_if(
+        leaders_.begin(), leaders_.end(), [&](std::uint64_t rip) { return items_.contains(rip); }));
+    cache_.statistics_.blocks += blocks;
+    cache_.blocks_ += blocks;
     cache_.statistics_.links += links_.size();
     cache_.statistics_.stepped += stepped_;
     region_->end = region_->begin + out_.bytes().size();
@@ -1017,8 +1023,11 @@ class CodeCache::RegionBuilder {
       Save(scratch);
       out_.WithBase(0x8b, scratch, kRsp, 0, true);
       ToSlowStack();
+      // Without a guest, tests step through the copy.
+      if (options_.memory) EmitStepIfTrapFlag(item, scratch);
       out_.Push(scratch);
       out_.Bytes({0x9d});
+      state_.unrecoverable = false;
       state_.rip = item.next();
       state_.rsp_behind = 8;
       Mark();
@@ -1037,6 +1046,30 @@ class CodeCache::RegionBuilder {
     state_.rip = item.next();
     Mark();
     return true;
+  }
+
+  // On the slow stack. Who single-steps itself is to be trapped after instructions of its own, not
+  // after those of the copy.
+  void EmitStepIfTrapFlag(const Item& item, std::uint8_t flags) {
+    const Mapping before = state_;
+    out_.Bytes({0x9c});
+    state_.unrecoverable = true;
+    Mark();
+    if (flags >= 8) out_.Bytes({0x41});
+    out_.Bytes({0xf7, static_cast<std::uint8_t>(0xc0 | (flags & 7))});  // test $0x100, flags
+    out_.Imm32(0x100);
+    const std::uint32_t to_step = out_.JumpIf(kConditionNotEqual);
+    cold_.push_back([this, to_step, before, rip = item.rip] {
+      out_.SetDisplacement(to_step, out_.here());
+      state_ = before;
+      state_.unrecoverable = true;
+      Mark();
+      out_.Bytes({0x9d});
+      state_.unrecoverable = false;
+      FromSlowStack();
+      RestoreAll();
+      EmitExit(ExitKind::kStep, rip);
+    });
   }
 
   void EmitPopToMemory(const Item& item, std::uint8_t value, std::uint8_t address) {
@@ -1147,8 +1180,9 @@ CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
     memory_.thread = AddressOf(thread_);
   }
   EmitStubs();
-  Flush();
-  statistics_ = {};
+  code_used_ = stubs_size_;
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (std::uint64_t i = 0; i < kTableEntries; ++i) pairs[2 * i] = kNoKey;
 }
 
 CodeCache::~CodeCache() {
@@ -1312,7 +1346,8 @@ bool CodeCache::full() const {
   // The largest instrumented instructions take some 250 bytes, with two sites and an exit.
   const std::uint64_t instructions = options_.max_instructions;
   return code_used_ + instructions * 512 > options_.code_size ||
-         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize;
+         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize ||
+         (options_.max_blocks != 0 && blocks_ >= options_.max_blocks) || unplaced_ > kMostUnplaced;
 }
 
 std::uint64_t CodeCache::Translate(std::uint64_t rip) {
@@ -1363,11 +1398,14 @@ std::uint64_t CodeCache::FollowLookup(std::uint64_t rip) {
 void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
   auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
   for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
+    if (pair[0] == ~rip + 1) return;  // another thread has missed it, too
     if (pair[1] != 0) continue;
+    placed_.push_back(static_cast<std::uint32_t>(rip % kTablePairs + i));
     __atomic_store_n(&pair[1], address, __ATOMIC_RELEASE);
     __atomic_store_n(&pair[0], ~rip + 1, __ATOMIC_RELEASE);
     return;
   }
+  ++unplaced_;
 }
 
 // A key that no address with this index has.
@@ -1431,13 +1469,14 @@ void CodeCache::Flush() {
   regions_.clear();
   links_.clear();
   site_instructions_.clear();
-  sites_used_ = 0;
+  sites_used_ = blocks_ = unplaced_ = 0;
   code_used_ = stubs_size_;
-  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table);
-  for (std::uint64_t i = 0; i < CacheMemory::kTableSize / 16; ++i) {
-    pair[2 * i] = kNoKey;
-    pair[2 * i + 1] = 0;
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (const std::uint32_t number : placed_) {
+    pairs[2 * number] = kNoKey;
+    pairs[2 * number + 1] = 0;
   }
+  placed_.clear();
   ++statistics_.flushes;
 }
 
