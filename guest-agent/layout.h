@@ -39,20 +39,27 @@
 #define TRAPLINE_THREAD_PAGES 0xd0
 // Of an access site (translator/code_cache.h).
 #define TRAPLINE_SITE_SIZE 8
+#define TRAPLINE_SITE_READ 12
 #define TRAPLINE_SITE_WRITE 13
 #define TRAPLINE_SITE_ATOMIC 14
 #define TRAPLINE_SITE_REPORT 18
+#define TRAPLINE_SITE_REPEATED 19
 // Of a register file (translator/memory_access.h).
 #define TRAPLINE_FILE_RCX 8
 #define TRAPLINE_FILE_RDX 16
 #define TRAPLINE_FILE_RSI 48
 #define TRAPLINE_FILE_RDI 56
+#define TRAPLINE_FILE_RFLAGS 136
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
 // address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
 // the number of the innermost frame or -1, `ip` the site. The runtime's TRAPLINE_READ and
 // TRAPLINE_WRITE have the number of the innermost frame or -1 in the upper half of their kind.
+// A long access, of an instruction that is repeated, has the frame there too, its bytes in `size`
+// and the site in `ip`.
 #define TRAPLINE_QUEUED_FRAME 64
 #define TRAPLINE_QUEUED_ACCESS 65
+#define TRAPLINE_QUEUED_LONG_READ 66
+#define TRAPLINE_QUEUED_LONG_WRITE 67
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
 
 // The code cache: the monitor and all threads have it at the same addresses.

@@ -35,6 +35,9 @@ static_assert(offsetof(AccessSite, size) == TRAPLINE_SITE_SIZE);
 static_assert(offsetof(AccessSite, write) == TRAPLINE_SITE_WRITE);
 static_assert(offsetof(AccessSite, atomic) == TRAPLINE_SITE_ATOMIC);
 static_assert(offsetof(AccessSite, report) == TRAPLINE_SITE_REPORT);
+static_assert(offsetof(AccessSite, read) == TRAPLINE_SITE_READ);
+static_assert(offsetof(AccessSite, repeated) == TRAPLINE_SITE_REPEATED);
+static_assert(offsetof(RegisterFile, rflags) == TRAPLINE_FILE_RFLAGS);
 static_assert(offsetof(RegisterFile, gpr) == 0 && kRcx * 8 == TRAPLINE_FILE_RCX &&
               kRdx * 8 == TRAPLINE_FILE_RDX && kRsi * 8 == TRAPLINE_FILE_RSI &&
               kRdi * 8 == TRAPLINE_FILE_RDI);

@@ -210,6 +210,7 @@ class Tracking {
   }
   static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
   void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  void HandleLongAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                  const agent::QueuedEvent& event);
   CachedPage& PageOf(std::uint64_t address);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <new>
@@ -677,6 +678,13 @@ class CodeCache::RegionBuilder {
     site.exchange = item.in.atomic && IsExchange(item.in);
     cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
     site.instruction = cache_.site_instructions_.back().get();
+    if (IsString(item.in) && item.in.repeat == Repeat::kRep) {
+      site.repeated = static_cast<std::uint8_t>(std::bit_width(operands[0].size));
+      for (const MemoryOperand& operand : operands) {
+        site.read |= operand.reads;
+        site.write |= operand.writes;
+      }
+    }
     const bool vector =
         std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
           return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
@@ -1095,6 +1103,16 @@ class CodeCache::RegionBuilder {
     Mark();
   }
 
+  // Of a string instruction that is repeated while it compares, or not at all: of one element.
+  void EmitElementChecks(const Item& item) {
+    if (!item.check) return;
+    for (MemoryOperand element : item.in.memory()) {
+      element.pattern = Pattern::kWhole;
+      EmitSimpleCheck(item, element);
+    }
+    RestoreAll();
+  }
+
   // ES cannot be overridden, so rdi is moved to the mirror and back.
   void EmitStringItem(const Item& item) {
     const Instruction& in = item.in;
@@ -1110,8 +1128,13 @@ class CodeCache::RegionBuilder {
     if (loop) {  // jrcxz over a short jump to a long one
       out_.Bytes({0xe3, 2, 0xeb, 5});
       to_end = out_.Jump();
+      checked_.clear();  // each round has other addresses
     }
-    EmitChecks(item);
+    if (in.repeat == Repeat::kRep) {
+      EmitChecks(item);
+    } else {
+      EmitElementChecks(item);
+    }
     constexpr std::uint8_t kScratch = 8;
     if (uses_rdi && options_.mirror_offset != 0) MoveRdi(kScratch, options_.mirror_offset, true);
     EmitOriginal(item, uses_rsi, loop);

@@ -35,6 +35,8 @@ struct AccessSite {
   bool done = false;      // the access has been carried out (TranslatorOptions::after_atomic)
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   bool report = false;    // no access: TranslatorOptions::report_at
+  // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
+  std::uint8_t repeated = 0;
   const Instruction* instruction = nullptr;
 };
 
