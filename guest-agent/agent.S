@@ -170,7 +170,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     mov TRAPLINE_QUEUE_HEAD, %rax
     mov %rax, %r8
     sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 1), %r8
+    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 2), %r8
     jae trapline_agent_cache_full
 
     decq TRAPLINE_CACHE_LEAVE_AFTER
@@ -278,9 +278,51 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
 2:  mov %rax, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%rcx)
 9:  ret
 
+    // A long access at the program's \register, of %r10 bytes, the frame being in the upper half of %r9.
+    .macro QUEUE_LONG kind, register
+    mov %eax, %r8d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
+    lea (%r8, %r8, 4), %r8
+    mov TRAPLINE_SHARED_PAGE, %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    lea \kind(%r9), %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov \register(%rdx), %rcx
+    mov %rcx, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov %r10, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    mov %rdi, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    inc %rax
+    .endm
+
     // With registers: an instruction that only they tell of, or what the runtime reports of its caller.
 10: cmpb $0, TRAPLINE_SITE_REPORT(%rdi)
-    je trapline_agent_cache_many
+    jne 12f
+    movzbl TRAPLINE_SITE_REPEATED(%rdi), %ecx
+    dec %ecx
+    js trapline_agent_cache_many
+    testl $0x400, TRAPLINE_FILE_RFLAGS(%rdx)        // downwards: seldom
+    jnz trapline_agent_cache_many
+    mov TRAPLINE_FILE_RCX(%rdx), %r10
+    mov %r10, %r11
+    shr $40, %r11                   // so many elements there cannot be
+    jnz trapline_agent_cache_many
+    test %r10, %r10
+    jz 9b
+    shl %cl, %r10
+    shl $32, %r9
+    cmpb $0, TRAPLINE_SITE_READ(%rdi)
+    je 1f
+    QUEUE_LONG TRAPLINE_QUEUED_LONG_READ, TRAPLINE_FILE_RSI
+1:  cmpb $0, TRAPLINE_SITE_WRITE(%rdi)
+    je 1f
+    QUEUE_LONG TRAPLINE_QUEUED_LONG_WRITE, TRAPLINE_FILE_RDI
+1:  mov %rax, TRAPLINE_QUEUE_HEAD
+    shr $3, %r10                    // as much work as so many accesses of a word
+    sub %r10, TRAPLINE_CACHE_LEAVE_AFTER
+    jg 9b
+    movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
+    ret
+12:
     mov TRAPLINE_FILE_RDI(%rdx), %r10
     cmp $TRAPLINE_EVENT_READ, %r10
     je 11f

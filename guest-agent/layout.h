@@ -39,29 +39,38 @@
 #define TRAPLINE_THREAD_PAGES 0xd0
 // Of an access site (translator/code_cache.h).
 #define TRAPLINE_SITE_SIZE 8
+#define TRAPLINE_SITE_READ 12
 #define TRAPLINE_SITE_WRITE 13
 #define TRAPLINE_SITE_ATOMIC 14
 #define TRAPLINE_SITE_REPORT 18
+#define TRAPLINE_SITE_REPEATED 19
 // Of a register file (translator/memory_access.h).
 #define TRAPLINE_FILE_RCX 8
 #define TRAPLINE_FILE_RDX 16
 #define TRAPLINE_FILE_RSI 48
 #define TRAPLINE_FILE_RDI 56
+#define TRAPLINE_FILE_RFLAGS 136
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
 // address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
 // the number of the innermost frame or -1, `ip` the site. The runtime's TRAPLINE_READ and
 // TRAPLINE_WRITE have the number of the innermost frame or -1 in the upper half of their kind.
+// A long access, of an instruction that is repeated, has the frame there too, its bytes in `size`
+// and the site in `ip`.
 #define TRAPLINE_QUEUED_FRAME 64
 #define TRAPLINE_QUEUED_ACCESS 65
+#define TRAPLINE_QUEUED_LONG_READ 66
+#define TRAPLINE_QUEUED_LONG_WRITE 67
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
 
 // The code cache: the monitor and all threads have it at the same addresses.
 #define TRAPLINE_CACHE_BASE 0x70000000
 #define TRAPLINE_CACHE_CODE TRAPLINE_CACHE_BASE
 #define TRAPLINE_CACHE_CODE_SIZE 0x2000000
+// For each half of the code: its lookup table, and behind both its access sites.
 #define TRAPLINE_CACHE_TABLE 0x72000000
-#define TRAPLINE_CACHE_SITES 0x72200000
-#define TRAPLINE_CACHE_END 0x72a00000
+#define TRAPLINE_CACHE_TABLE_STRIDE 0x200000
+#define TRAPLINE_CACHE_SITES 0x72400000
+#define TRAPLINE_CACHE_END 0x72c00000
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
@@ -89,9 +98,10 @@
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.
-#define TRAPLINE_GDT 0xffffff0000000000
-#define TRAPLINE_IDT 0xffffff0000001000
-#define TRAPLINE_TSS 0xffffff0000002000
+// Below all mirrors, which begin at kMirrorOffset (hypervisor/machine.h).
+#define TRAPLINE_GDT 0xffff900000000000
+#define TRAPLINE_IDT 0xffff900000001000
+#define TRAPLINE_TSS 0xffff900000002000
 
 // Selectors, the values Linux gives a 64-bit process.
 #define TRAPLINE_KERNEL_CS 0x10

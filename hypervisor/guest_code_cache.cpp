@@ -1,8 +1,10 @@
 #include "hypervisor/guest_code_cache.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "guest-agent/agent.h"
 #include "hypervisor/guest_copy.h"
@@ -33,18 +35,28 @@ static_assert(offsetof(AccessSite, size) == TRAPLINE_SITE_SIZE);
 static_assert(offsetof(AccessSite, write) == TRAPLINE_SITE_WRITE);
 static_assert(offsetof(AccessSite, atomic) == TRAPLINE_SITE_ATOMIC);
 static_assert(offsetof(AccessSite, report) == TRAPLINE_SITE_REPORT);
+static_assert(offsetof(AccessSite, read) == TRAPLINE_SITE_READ);
+static_assert(offsetof(AccessSite, repeated) == TRAPLINE_SITE_REPEATED);
+static_assert(offsetof(RegisterFile, rflags) == TRAPLINE_FILE_RFLAGS);
 static_assert(offsetof(RegisterFile, gpr) == 0 && kRcx * 8 == TRAPLINE_FILE_RCX &&
               kRdx * 8 == TRAPLINE_FILE_RDX && kRsi * 8 == TRAPLINE_FILE_RSI &&
               kRdi * 8 == TRAPLINE_FILE_RDI);
-static_assert(TRAPLINE_CACHE_TABLE + CacheMemory::kTableSize <= TRAPLINE_CACHE_SITES);
-static_assert(TRAPLINE_CACHE_SITES + CacheMemory::kSitesSize <= TRAPLINE_CACHE_END);
+static_assert(TRAPLINE_TSS + 2 * kPageSize <= kMirrorOffset);
+static_assert(CacheMemory::kTableSize <= TRAPLINE_CACHE_TABLE_STRIDE);
+static_assert(TRAPLINE_CACHE_TABLE + 2 * TRAPLINE_CACHE_TABLE_STRIDE <= TRAPLINE_CACHE_SITES);
+static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CACHE_END);
 
 }  // namespace
 
-GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, bool filter,
-                               std::function<bool(std::uint64_t rip)> is_atomic)
-    : space_(space) {
+GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rules)
+    : space_(space), rules_(std::move(rules)), size_(rules_.size) {
   machine.ShowCodeCache();
+  MakeHalf(0);
+  exit_offset_ = present().exit_address() - TRAPLINE_CACHE_CODE;
+  leave_offset_ = present().leave_address() - TRAPLINE_CACHE_CODE;
+}
+
+void GuestCodeCache::MakeHalf(unsigned number) {
   TranslatorOptions options;
   options.read_code = [this](std::uint64_t address, std::uint8_t* to, std::size_t size) {
     return ReadCode(address, to, size);
@@ -53,19 +65,27 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, bool filte
     // The C library's and the agent's own code is not checked, but reaches memory in the same way.
     return space_.IsTrackedCode(rip) ? Instrument::kCheck : Instrument::kMirror;
   };
-  options.is_atomic = std::move(is_atomic);
+  options.is_atomic = rules_.is_atomic;
   options.after_atomic = true;
   options.handler =
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));
   options.mirror_offset = kMirrorOffset;
   options.report_at = agent::GuestAddressOf(trapline_agent_access_out);
-  options.filter = filter;
+  options.filter = rules_.filter;
   options.shadow_stack = true;
-  options.code_size = TRAPLINE_CACHE_CODE_SIZE;
-  options.memory = {TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_SITES,
+  const auto half = static_cast<unsigned>(halves_.size());
+  options.code_size = static_cast<std::uint32_t>(size_.bytes / half);
+  options.memory = {TRAPLINE_CACHE_CODE + std::uint64_t{number} * options.code_size,
+                    TRAPLINE_CACHE_TABLE + std::uint64_t{number} * TRAPLINE_CACHE_TABLE_STRIDE,
+                    TRAPLINE_CACHE_SITES + std::uint64_t{number} * CacheMemory::kSitesSize,
                     TRAPLINE_CACHE_THREAD};
   options.exit_port = TRAPLINE_PORT_CACHE;
-  cache_ = std::make_unique<CodeCache>(std::move(options));
+  if (size_.blocks != 0) {
+    options.max_blocks = std::max(size_.blocks, CodeCacheSize::kFewestBlocks) / half;
+    // A region has at most one block for each instruction.
+    options.max_instructions = std::min(options.max_instructions, options.max_blocks / 2);
+  }
+  halves_[number] = {std::make_unique<CodeCache>(std::move(options)), ++generation_};
 }
 
 void GuestCodeCache::Reset(CacheThread& thread) {
@@ -101,35 +121,147 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
   return ReadGuest(address, to, size) ? size : 0;
 }
 
-std::uint64_t GuestCodeCache::Translate(std::uint64_t rip) {
-  const std::lock_guard lock(mutex_);
-  return cache_->Translate(rip);
+bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
+  const std::uint64_t half = size_.bytes / halves_.size();
+  // RIP is on the `out` or behind it.
+  return Contains(rip) && ((rip - TRAPLINE_CACHE_CODE) % half == offset ||
+                           (rip - TRAPLINE_CACHE_CODE) % half == offset + agent::kOutLength);
 }
 
-std::uint64_t GuestCodeCache::FollowLink(std::uint64_t link) {
-  const std::lock_guard lock(mutex_);
-  return cache_->FollowLink(link);
+// Empties the other half and makes it the present one. False: a thread does not leave it.
+bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
+  // Threads inside leave at their next branch; one that has no processor must get one first.
+  constexpr unsigned kRounds = 400;
+  constexpr auto kRound = std::chrono::microseconds(50);
+  const std::uint64_t before = generation_;
+  const unsigned number = 1 - present_;
+  Half& other = halves_[number];
+  for (unsigned round = 0; round < kRounds; ++round) {
+    const bool used = std::any_of(inside_.begin(), inside_.end(), [&](const auto& thread) {
+      return thread.second <= other.generation;
+    });
+    if (!used) {
+      if (other.cache == nullptr) {
+        MakeHalf(number);
+      } else {
+        rules_.drain();
+        other.cache->Flush();
+        other.generation = ++generation_;
+      }
+      present().RemoveAll();
+      present_ = number;
+      ++flushes_;
+      return true;
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(kRound);
+    lock.lock();
+    if (generation_ != before) return true;  // another thread has made room
+  }
+  ++refused_;
+  return false;
 }
 
-std::uint64_t GuestCodeCache::LinkTarget(std::uint64_t link) {
-  const std::lock_guard lock(mutex_);
-  return cache_->LinkTarget(link);
+std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, CacheThread& thread,
+                                        const std::function<std::uint64_t()>& translate) {
+  inside_.erase(&thread);
+  std::uint64_t address = translate();
+  if (address == 0 && present().full() && MakeRoom(lock)) address = translate();
+  if (address != 0) inside_[&thread] = halves_[present_].generation;
+  return address;
 }
 
-std::uint64_t GuestCodeCache::FollowLookup(std::uint64_t rip) {
+std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip) {
+  std::unique_lock lock(mutex_);
+  return Translate(lock, thread, [&] { return present().Translate(rip); });
+}
+
+GuestCodeCache::Continuation GuestCodeCache::Follow(CacheThread& thread, std::uint64_t rip) {
+  std::unique_lock lock(mutex_);
+  Continuation result;
+  switch (static_cast<ExitKind>(thread.exit_kind)) {
+    case ExitKind::kLink: {
+      const Half& from = HalfOf(rip);
+      const std::uint64_t generation = from.generation;
+      result.target = from.cache->LinkTarget(thread.exit_argument);
+      result.address = Translate(lock, thread, [&] {
+        return generation == halves_[present_].generation
+                   ? present().FollowLink(thread.exit_argument)
+                   : present().Translate(result.target);
+      });
+      break;
+    }
+    case ExitKind::kLookup:
+      result.target = thread.target;
+      result.address =
+          Translate(lock, thread, [&] { return present().FollowLookup(result.target); });
+      break;
+    default:
+      result.target = thread.exit_argument;
+      inside_.erase(&thread);
+      break;
+  }
+  return result;
+}
+
+void GuestCodeCache::Leave(CacheThread& thread) {
   const std::lock_guard lock(mutex_);
-  return cache_->FollowLookup(rip);
+  inside_.erase(&thread);
+}
+
+std::optional<GuestCodeCache::Pause> GuestCodeCache::BeginPause(CacheThread& thread,
+                                                                std::uint64_t return_address) {
+  const std::lock_guard lock(mutex_);
+  const Half& half = HalfOf(return_address);
+  RegisterFile registers;
+  registers.rip = return_address;
+  const auto program =
+      half.cache != nullptr ? half.cache->Recover(registers, thread) : std::nullopt;
+  if (!program) return std::nullopt;
+  inside_.erase(&thread);
+  return Pause{program->rip, half.generation};
+}
+
+bool GuestCodeCache::EndPause(CacheThread& thread, const Pause& pause) {
+  const std::lock_guard lock(mutex_);
+  if (std::none_of(halves_.begin(), halves_.end(),
+                   [&](const Half& half) { return half.generation == pause.generation; })) {
+    return false;
+  }
+  inside_[&thread] = pause.generation;
+  return true;
 }
 
 std::optional<RegisterFile> GuestCodeCache::Recover(const RegisterFile& registers,
                                                     const CacheThread& thread) {
   const std::lock_guard lock(mutex_);
-  return cache_->Recover(registers, thread);
+  const Half& half = HalfOf(registers.rip);
+  if (half.cache == nullptr) return std::nullopt;
+  return half.cache->Recover(registers, thread);
 }
 
 void GuestCodeCache::Invalidate(std::span<const Range> ranges) {
   const std::lock_guard lock(mutex_);
-  for (const Range& range : ranges) cache_->Invalidate(range.start, range.end);
+  // Of the other half nothing is linked or looked up any more.
+  for (const Range& range : ranges) present().Invalidate(range.start, range.end);
+}
+
+CodeCacheStatistics GuestCodeCache::statistics() {
+  const std::lock_guard lock(mutex_);
+  CodeCacheStatistics result;
+  for (const Half& half : halves_) {
+    if (half.cache == nullptr) continue;
+    const CacheStatistics& part = half.cache->statistics();
+    result.translated.regions += part.regions;
+    result.translated.blocks += part.blocks;
+    result.translated.instructions += part.instructions;
+    result.translated.instrumented += part.instrumented;
+    result.translated.stepped += part.stepped;
+    result.translated.code_bytes += part.code_bytes;
+  }
+  result.flushes = flushes_;
+  result.refused = refused_;
+  return result;
 }
 
 }  // namespace trapline

@@ -1,15 +1,23 @@
 // The code cache (translator/code_cache.h) as the guest runs it: in memory that the monitor and all
 // threads have at the same addresses, below 2 GiB, executable in View::kClosed.
 //
-// Thread-safe. Takes AddressSpace's mutex while it holds its own.
+// It has two halves, each a CodeCache, and new code goes into one of them, the present one. When
+// that is full, the other one becomes the present one, emptied, and the full one is unlinked: the
+// threads inside leave it at their next branch. A half is emptied only when no thread is inside any
+// more, which is known because a thread gets into the cache, out of it and from one half to the
+// other by this class alone.
+//
+// Thread-safe. Takes AddressSpace's and Tracking's mutex while it holds its own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "guest-agent/layout.h"
 #include "hypervisor/address_space.h"
@@ -17,13 +25,34 @@
 
 namespace trapline {
 
+// How much code the cache holds, of both halves.
+struct CodeCacheSize {
+  static constexpr std::uint64_t kLeast = 4u << 20, kMost = TRAPLINE_CACHE_CODE_SIZE;
+  static constexpr unsigned kFewestBlocks = 16;
+
+  std::uint64_t bytes = kMost;  // in [kLeast, kMost]
+  unsigned blocks = 0;  // at most about so many basic blocks, at least kFewestBlocks; 0: any
+};
+
+struct CodeCacheStatistics {
+  CacheStatistics translated;  // since the program began
+  std::uint64_t flushes = 0;   // times that all of the code was given up for new code
+  std::uint64_t refused =
+      0;  // times that code was not translated since a half could not be emptied
+};
+
 class GuestCodeCache {
  public:
-  // `filter`: accesses that a thread has made before in its epoch need not be told of.
-  // `is_atomic`: whether debug info calls the plain load or store at an address atomic. Throws
-  // KvmError when the memory cannot be had.
-  GuestCodeCache(Machine& machine, AddressSpace& space, bool filter,
-                 std::function<bool(std::uint64_t rip)> is_atomic);
+  struct Rules {
+    bool filter = false;  // accesses that a thread has made before in its epoch need not be told of
+    CodeCacheSize size;
+    // Whether debug info calls the plain load or store at an address atomic.
+    std::function<bool(std::uint64_t rip)> is_atomic;
+    // Has all that threads have queued handled: sites are about to be used again.
+    std::function<void()> drain;
+  };
+  // Throws KvmError when the memory cannot be had.
+  GuestCodeCache(Machine& machine, AddressSpace& space, Rules rules);
 
   // Of a carrier's thread.
   static CacheThread& ThreadOf(Carrier& carrier) {
@@ -35,26 +64,76 @@ class GuestCodeCache {
   static void EndEpoch(CacheThread& thread);
 
   // Whether `rip` is in the cache; its stubs too.
-  bool Contains(std::uint64_t rip) const { return cache_->Contains(rip); }
-  std::uint64_t exit_address() const { return cache_->exit_address(); }
-  std::uint64_t leave_address() const { return cache_->leave_address(); }
+  bool Contains(std::uint64_t rip) const {
+    return rip >= TRAPLINE_CACHE_CODE && rip < TRAPLINE_CACHE_CODE + size_.bytes;
+  }
+  // Whether a thread that is out of the guest with this RIP left by CodeCache::exit_address() or by
+  // leave_address().
+  bool IsExit(std::uint64_t rip) const { return IsOut(rip, exit_offset_); }
+  bool IsLeave(std::uint64_t rip) const { return IsOut(rip, leave_offset_); }
 
-  // As CodeCache's. 0: not to be run from the cache; step it, or let it run natively.
-  std::uint64_t Translate(std::uint64_t rip);
-  std::uint64_t FollowLink(std::uint64_t link);
-  std::uint64_t LinkTarget(std::uint64_t link);
-  std::uint64_t FollowLookup(std::uint64_t rip);
+  // The cache address of the program's instruction at `rip`, where the thread goes on, in the
+  // cache from now on. 0: it goes on outside; step the instruction, or let it run natively.
+  // May wait some milliseconds for other threads to leave code that is to be given up.
+  std::uint64_t Enter(CacheThread& thread, std::uint64_t rip);
+  // The same for a thread that is out of the guest by the exit at `rip`.
+  struct Continuation {
+    std::uint64_t target = 0;   // program address
+    std::uint64_t address = 0;  // as Enter's; 0 also if it is not for the cache to go on (kStep)
+  };
+  Continuation Follow(CacheThread& thread, std::uint64_t rip);
+  // The thread has left the cache: its registers are the program's.
+  void Leave(CacheThread& thread);
+
+  // A thread that is in a system call for however long is outside meanwhile.
+  struct Pause {
+    std::uint64_t rip = 0;         // where the program goes on
+    std::uint64_t generation = 0;  // of the code that the thread was in
+  };
+  // `return_address`, in RCX, is in the cache. Nothing: the thread stays inside.
+  std::optional<Pause> BeginPause(CacheThread& thread, std::uint64_t return_address);
+  // Whether the thread may go back to its return address. False: that code is no more.
+  bool EndPause(CacheThread& thread, const Pause& pause);
+
+  // As CodeCache's, for a thread that is inside.
   std::optional<RegisterFile> Recover(const RegisterFile& registers, const CacheThread& thread);
   void Invalidate(std::span<const Range> ranges);
 
+  CodeCacheStatistics statistics();
+
   std::mutex& mutex() { return mutex_; }  // held across fork
+  // In the child of fork, whose only thread is outside.
+  void ForgetThreads() { inside_.clear(); }
 
  private:
+  struct Half {
+    std::unique_ptr<CodeCache> cache;  // null: not used yet
+    std::uint64_t generation = 0;      // grows by one each time a half becomes the present one
+  };
+
+  bool IsOut(std::uint64_t rip, std::uint64_t offset) const;
+  CodeCache& present() { return *halves_[present_].cache; }
+  Half& HalfOf(std::uint64_t rip) {
+    return halves_[(rip - TRAPLINE_CACHE_CODE) / (size_.bytes / halves_.size())];
+  }
+  void MakeHalf(unsigned number);
+  // Translates by `translate`, after making room if need be.
+  std::uint64_t Translate(std::unique_lock<std::mutex>& lock, CacheThread& thread,
+                          const std::function<std::uint64_t()>& translate);
+  bool MakeRoom(std::unique_lock<std::mutex>& lock);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
 
   AddressSpace& space_;
+  const Rules rules_;
+  const CodeCacheSize size_;
+  std::uint64_t exit_offset_ = 0, leave_offset_ = 0;  // in each half
   std::mutex mutex_;
-  std::unique_ptr<CodeCache> cache_;
+  std::array<Half, 2> halves_;
+  unsigned present_ = 0;
+  std::uint64_t generation_ = 0;
+  // Threads that are inside, and in code of which generation at the earliest.
+  std::unordered_map<const CacheThread*, std::uint64_t> inside_;
+  std::uint64_t flushes_ = 0, refused_ = 0;
 };
 
 }  // namespace trapline

@@ -55,6 +55,16 @@ bool IsAt(std::uint64_t rip, const char* out_instruction) {
   return IsAt(rip, agent::GuestAddressOf(out_instruction));
 }
 
+// Reads or writes the base of GS: rdgsbase, wrgsbase, a load of GS.
+bool UsesGsBase(const Instruction& in) {
+  if (in.encoding != Encoding::kLegacy) return false;
+  const unsigned reg = in.modrm >> 3 & 7;
+  if (in.map == kMap0F && in.opcode == 0xae)
+    return in.mandatory == 0xf3 && !in.modrm_is_memory() && (reg == 1 || reg == 3);
+  if (in.map == kMap0F && (in.opcode == 0xa9 || in.opcode == 0xb5)) return true;
+  return in.map == kMapOneByte && in.opcode == 0x8e && reg == 5;
+}
+
 // In the agent's part of the code cache's slow path, which ends by leaving if that is asked for.
 bool IsInSlowPath(std::uint64_t rip) {
   return rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
@@ -148,6 +158,7 @@ int GuestThread::Run() {
   if (tracking != nullptr) {
     if (starts_process) {
       tracking->OnStart(*carrier_, static_cast<pid_t>(page.tid));
+      if (process_->options().tracking.from_start) tracking->StartAlone(*carrier_);
     } else {
       tracking->OnThreadRuns(*carrier_, static_cast<pid_t>(page.tid));
     }
@@ -200,6 +211,7 @@ int GuestThread::Run() {
   }
   // From here on nothing is delivered to this thread any more.
   SetHostMask(kAllSignals);
+  if (GuestCodeCache* const cache = code_cache()) cache->Leave(GuestCodeCache::ThreadOf(*carrier_));
   current_thread = outer;
   return exit_status_;
 }
@@ -285,7 +297,9 @@ kvm_regs FromFile(const RegisterFile& file) {
 kvm_regs GuestThread::ProgramRegisters() {
   kvm_regs registers = RegistersAtExit();
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr && !detached_) {
-    if (cache->Contains(registers.rip)) {
+    if (cache_pause_) {
+      registers.rip = registers.rcx = cache_pause_->rip;
+    } else if (cache->Contains(registers.rip)) {
       const auto program = cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_));
       if (!program) Abort("the thread is in the middle of the code cache's own work");
       registers = FromFile(*program);
@@ -340,6 +354,9 @@ void GuestThread::Detach() {
                          rip >= agent::GuestAddressOf(trapline_agent_resume_vector) &&
                          rip <= agent::GuestAddressOf(trapline_agent_resume);
   context_ = ProgramRegisters();
+  if (GuestCodeCache* const cache = code_cache(); cache != nullptr && !cache_pause_)
+    cache->Leave(GuestCodeCache::ThreadOf(*carrier_));
+  cache_pause_.reset();
   restart_system_call_ = false;
   if (!restoring) SaveVectorState();  // else the image is still what it restores from
   detached_ = true;
@@ -368,12 +385,12 @@ void GuestThread::HandleExit() {
       }
     }
     if (run.io.port == TRAPLINE_PORT_CACHE && code_cache() != nullptr) {
-      if (IsAt(rip, code_cache()->exit_address())) {
+      if (code_cache()->IsExit(rip)) {
         place_ = Place::kProgram;
         HandleCacheExit();
         return;
       }
-      if (IsAt(rip, code_cache()->leave_address())) {
+      if (code_cache()->IsLeave(rip)) {
         place_ = Place::kProgram;
         ReturnToRegion();
         return;
@@ -518,6 +535,9 @@ void GuestThread::HandleSystemCall() {
   const SystemCall call{
       static_cast<long>(registers.rax),
       {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9}};
+  if (GuestCodeCache* const cache = code_cache();
+      cache != nullptr && cache->Contains(registers.rcx))
+    cache_pause_ = cache->BeginPause(GuestCodeCache::ThreadOf(*carrier_), registers.rcx);
   ReportBeforeSystemCall(*this, call);
   const SystemCallResult result = DispatchSystemCall(*this, call);
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
@@ -537,6 +557,17 @@ void GuestThread::HandleSystemCall() {
     carrier_->vcpu().registers().rax = static_cast<std::uint64_t>(result.value);
     carrier_->vcpu().MarkRegistersDirty();
     if (trap_flag != 0) Detach();  // the ring-3 entry cannot return with the trap flag set
+  }
+  EndCachePause();
+}
+
+// Back to the code cache from a system call, if the code that made it is still there.
+void GuestThread::EndCachePause() {
+  if (!cache_pause_) return;
+  if (code_cache()->EndPause(GuestCodeCache::ThreadOf(*carrier_), *cache_pause_)) {
+    cache_pause_.reset();
+  } else {
+    Detach();
   }
 }
 
@@ -647,9 +678,46 @@ void GuestThread::HandleException(unsigned vector) {
     detached_ = true;
     place_ = Place::kProgram;
   } else {
+    constexpr unsigned kVectorStack = 12, kVectorProtection = 13;
+    const bool may_be_mirror = (vector == kVectorStack || vector == kVectorProtection) &&
+                               code_cache() != nullptr && code_cache()->Contains(frame.rip);
+    if (may_be_mirror && HandleImpossibleAccess()) return;
     Detach();
   }
   ForceSignal(DescribeException(vector, error_code));
+}
+
+// An instruction in the code cache faulted, at no address of the mirror: perhaps its address is
+// none that a program can have, and what is added for the mirror made another one of it. True: so
+// it was, and the signal that it gets natively is sent.
+bool GuestThread::HandleImpossibleAccess() {
+  Tracking& tracking = *process_->tracking();
+  const auto instruction = tracking.DecodeAt(Registers().rip);
+  if (!instruction) return false;
+  Detach();
+  RegisterFile registers = Registers();
+  registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());
+  for (const MemoryAccess& access : Accesses(*instruction, registers)) {
+    const std::uint64_t address = access.address;
+    if (address < kUserAddressEnd && access.size <= kUserAddressEnd - address) continue;
+    tracking.Retract(*carrier_, registers.rip);
+    const bool canonical = address + (1ull << 47) < 1ull << 48;
+    if (!canonical) {
+      ForceSignal(DescribeException(13, 0));
+      return true;
+    }
+    SignalDelivery delivery;
+    delivery.trap_number = kVectorPageFault;
+    delivery.error_code = access.write ? 7 : 5;
+    delivery.fault_address = std::max(address, kUserAddressEnd);
+    delivery.signal = SIGSEGV;
+    delivery.info.si_signo = SIGSEGV;
+    delivery.info.si_code = SEGV_MAPERR;
+    delivery.info.si_addr = reinterpret_cast<void*>(delivery.fault_address);
+    ForceSignal(delivery);
+    return true;
+  }
+  return false;
 }
 
 namespace {
@@ -708,11 +776,13 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     repeated_faults_ = 0;
   }
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
+  const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
+  if (cached && address - kMirrorOffset >= kUserAddressEnd && HandleImpossibleAccess()) return;
   FaultVerdict verdict = FaultVerdict::kNotMapped;
   std::uint64_t fault_address = address;
   try {
     const bool write = (error_code & kWrite) != 0;
-    if (code_cache() != nullptr && code_cache()->Contains(rip)) {
+    if (cached) {
       verdict = ResolveCached(fault_address, write);
     } else {
       // The program's own gs: operand, natively: the cache knows its base.
@@ -755,6 +825,10 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     delivery.error_code |= 1;
   } else if (verdict == FaultVerdict::kNotMapped) {
     delivery.error_code &= ~1ull;
+  } else if (verdict == FaultVerdict::kNotPermitted && view_ == View::kClosed) {
+    // Natively the page is present, unless nothing at all is permitted.
+    const auto region = process_->address_space().Find(fault_address);
+    if (region && region->protection != PROT_NONE) delivery.error_code |= 1;
   }
   delivery.fault_address = fault_address;
   switch (verdict) {
@@ -789,7 +863,7 @@ std::uint64_t GuestThread::InterruptedAt() {
 // Whether the program's registers can be told at the present exit.
 bool GuestThread::AtProgramBoundary() {
   GuestCodeCache* const cache = code_cache();
-  if (detached_ || cache == nullptr) return true;
+  if (detached_ || cache == nullptr || cache_pause_) return true;
   const kvm_regs registers = RegistersAtExit();
   if (cache->Contains(registers.rip))
     return cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_)).has_value();
@@ -835,6 +909,7 @@ void GuestThread::GoNative() {
     if (place_ == Place::kProgram) {
       carrier_->vcpu().registers() = ProgramRegisters();
       carrier_->vcpu().MarkRegistersDirty();
+      code_cache()->Leave(GuestCodeCache::ThreadOf(*carrier_));
     } else {
       Detach();
     }
@@ -853,9 +928,9 @@ bool GuestThread::EnterCache() {
   if (cache == nullptr || detached_ || place_ != Place::kException || step_) return false;
   const RegisterFile registers = Registers();
   if ((registers.rflags & kFlagTrap) != 0) return false;
-  const std::uint64_t address = cache->Translate(registers.rip);
-  if (address == 0) return false;
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  const std::uint64_t address = cache->Enter(thread, registers.rip);
+  if (address == 0) return false;
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
   RegisterFile caller = registers;
@@ -883,24 +958,11 @@ bool GuestThread::EnterCache() {
 void GuestThread::HandleCacheExit() {
   GuestCodeCache& cache = *code_cache();
   Vcpu& vcpu = carrier_->vcpu();
-  const CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
-  std::uint64_t target = 0, address = 0;
-  switch (static_cast<ExitKind>(thread.exit_kind)) {
-    case ExitKind::kLink:
-      target = cache.LinkTarget(thread.exit_argument);
-      address = cache.FollowLink(thread.exit_argument);
-      break;
-    case ExitKind::kLookup:
-      target = thread.target;
-      address = cache.FollowLookup(target);
-      break;
-    default:
-      target = thread.exit_argument;
-      if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
-        process_->tracking()->Drain();
-        address = cache.Translate(agent::GuestAddressOf(trapline_agent_event));
-      }
-      break;
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  auto [target, address] = cache.Follow(thread, vcpu.registers().rip);
+  if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
+    process_->tracking()->Drain();
+    address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event));
   }
   vcpu.registers().rip = address != 0 ? address : target;
   vcpu.MarkRegistersDirty();
@@ -1065,7 +1127,9 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   RegisterFile registers = Registers();
   if (chained && !process_->address_space().IsTrackedCode(registers.rip)) return false;
   const auto instruction = tracking.DecodeAt(registers.rip);
-  if (chained && (!instruction || instruction->memory().empty())) return false;
+  // In View::kClosed its register holds the mirror's offset.
+  const bool uses_gs_base = code_cache() != nullptr && instruction && UsesGsBase(*instruction);
+  if (chained && !uses_gs_base && (!instruction || instruction->memory().empty())) return false;
   Step step;
   step.rip = registers.rip;
   step.program_traps = (registers.rflags & kFlagTrap) != 0;
@@ -1078,9 +1142,10 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
     }
     const bool checked =
         is_runtime || tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
-    if (chained && !checked) return false;
+    if (chained && !checked && !uses_gs_base) return false;
     // Nothing of what it is known to do is where it faulted: its effects are not known.
-    if (!checked) tracking.CheckUnknown(*carrier_, fault_address, write, registers);
+    if (!checked && !uses_gs_base)
+      tracking.CheckUnknown(*carrier_, fault_address, write, registers);
     if (!step.holds_atomic_lock && RepeatInMonitor(*instruction)) {
       tracking.CountTrap(chained);
       return true;

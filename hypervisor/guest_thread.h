@@ -12,6 +12,7 @@
 #include <string>
 
 #include "hypervisor/client_requests.h"
+#include "hypervisor/guest_code_cache.h"
 #include "hypervisor/machine.h"
 #include "hypervisor/runtime_calls.h"
 #include "hypervisor/signals.h"
@@ -22,7 +23,6 @@ namespace trapline {
 
 class Process;
 class Tracking;
-class GuestCodeCache;
 enum class FaultVerdict;
 
 class GuestThread {
@@ -128,6 +128,7 @@ class GuestThread {
   void HandleSystemCall();
   void HandleException(unsigned vector);
   void HandlePageFault(std::uint64_t error_code);
+  bool HandleImpossibleAccess();
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);
   bool LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers);
   void NoteViewChange(bool to_tracked);
@@ -144,6 +145,7 @@ class GuestThread {
   bool PrefersNative();
   void GoNative();
   void HandleCacheExit();
+  void EndCachePause();
   void HandleCacheCall();
   void ReturnToRegion();
   FaultVerdict ResolveCached(std::uint64_t& address, bool write);
@@ -171,7 +173,9 @@ class GuestThread {
   View view_ = View::kWhole;
   std::uint64_t gs_base_ = 0;  // the program's, while it is not in the vCPU
   bool leaving_ = false;       // stepping to where the code cache can be left
-  bool adaptive_ = false;      // may leave it for native code
+  // In a system call whose return address is in the code cache.
+  std::optional<GuestCodeCache::Pause> cache_pause_;
+  bool adaptive_ = false;  // may leave it for native code
   // Processor time of the thread, in nanoseconds: when it began to run natively, when the present
   // exit began to be handled, how much the exits in between have taken, and how much the page
   // faults in the code cache since it was native before.

@@ -104,8 +104,16 @@ void Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
   PageTable& table = view(View::kClosed);
   constexpr std::uint64_t kWrap = std::uint64_t{0} - kMirrorOffset;
   if (start < kWrap) table.Clear({kMirrorOffset + start}, std::min(end, kWrap) - start);
-  start = std::max(start, kWrap);
-  if (start < end) table.Clear({kMirrorOffset + start}, end - start);
+  // In the lower half, where the agent and the code cache are.
+  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+    from = std::max(from, std::max(start, kWrap) - kWrap);
+    to = std::min(to, end - kWrap);
+    if (from < to) table.Clear({from}, to - from);
+  };
+  if (end <= kWrap) return;
+  clear(0, TRAPLINE_CACHE_BASE);
+  clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
+  clear(TRAPLINE_AGENT_END, end);
 }
 
 void Machine::ShowCodeCache() {

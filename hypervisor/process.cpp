@@ -158,10 +158,12 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
-      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},tracer={}",
+      "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
+      "cache={},blocks={},start={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
+      tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
       outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
@@ -199,7 +201,12 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.track = number_after("track=") == 1 ? Track::kAll : Track::kNone;
   options.tracking.policy = static_cast<SharingPolicy>(std::clamp(number_after("policy="), 0, 3));
   options.tracking.hot_after = static_cast<std::uint32_t>(std::max(number_after("hot="), 0));
+  options.tracking.cache_size.bytes =
+      std::clamp(static_cast<std::uint64_t>(std::max(number_after("cache="), 0)),
+                 CodeCacheSize::kLeast, CodeCacheSize::kMost);
+  options.tracking.cache_size.blocks = static_cast<unsigned>(std::max(number_after("blocks="), 0));
   options.tracking.every_access = number_after("every=") == 1;
+  options.tracking.from_start = number_after("start=") == 1;
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -218,24 +225,30 @@ Process::Process(const RunOptions& options, ExecutionObserver* observer)
         address_space_, options_.tracking.policy, *observer,
         [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
     tracking_->SetThreadNumbers([this] { return next_thread_++; });
+    if (options_.tracking.from_start) tracking_->SetFromStart();
   }
 }
 
 LoadError Process::RunProgram(Executable executable, const std::vector<std::string>& environment,
                               const DescriptorRoom& room) {
   // Nothing of the program's may fail for want of room the monitor took.
-  const auto program =
-      LoadProgram(address_space_, executable,
-                  tracking_ ? WithPreload(environment, executable.file.get()) : environment,
-                  machine_.host().guest_tsc_is_host_tsc);
+  const auto program = LoadProgram(address_space_, executable,
+                                   tracking_ && executable.image.interpreter
+                                       ? WithPreload(environment, executable.file.get())
+                                       : environment,
+                                   machine_.host().guest_tsc_is_host_tsc);
   if (!program) return program.error();
   if (tracking_ && !executable.image.interpreter)
     tracking_->SetStaticRuntime(StaticRuntime::Read(executable.file.get(), program->bias));
   // The runtime's calls in a statically linked program are seen by stepping only.
   if (tracking_ && executable.image.interpreter && options_.tracking.engine == Engine::kCache) {
-    tracking_->SetCodeCache(std::make_unique<GuestCodeCache>(
-        machine_, address_space_, !options_.tracking.every_access,
-        [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); }));
+    GuestCodeCache::Rules rules;
+    rules.filter = !options_.tracking.every_access;
+    rules.size = options_.tracking.cache_size;
+    rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
+    rules.drain = [this] { tracking_->Drain(); };
+    tracking_->SetCodeCache(
+        std::make_unique<GuestCodeCache>(machine_, address_space_, std::move(rules)));
   } else if (tracking_ && options_.tracking.policy == SharingPolicy::kAdaptive) {
     address_space_.ShareEveryPage();  // stepping is never hot
   }
@@ -563,6 +576,11 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     parent.EnterView(View::kWhole);
     if (tracking_) {
       tracking_->OnForkedChild(parent.carrier(), static_cast<pid_t>(syscall(SYS_gettid)));
+      if (options_.tracking.from_start) {
+        tracking_->StartAlone(parent.carrier());
+        parent.EnterView(View::kClosed);
+        parent.StartTracked();
+      }
     }
     live_threads_.clear();
     ended_.clear();
@@ -867,6 +885,14 @@ void Process::PrintStatistics() {
         "instructions not",
         address_space_.CountPages(PageState::kPrivate),
         address_space_.CountPages(PageState::kShared), tracking.checks, tracking.unchecked));
+    if (GuestCodeCache* const cache = tracking_->code_cache()) {
+      const CodeCacheStatistics code = cache->statistics();
+      line(fmt::format(
+          "code cache: {} blocks with {} instructions translated, {} of them to be stepped; {} KiB "
+          "now; full {} times, {} times without room for more",
+          code.translated.blocks, code.translated.instructions, code.translated.stepped,
+          code.translated.code_bytes / 1024, code.flushes, code.refused));
+    }
     if (options_.tracking.policy != SharingPolicy::kExact) {
       constexpr double kSecond = 1e9;
       timespec used{};

@@ -235,6 +235,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   ForgetMemoryLocked();
   thread_pointers_.clear();
   states_.clear();
+  if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
   Register(survivor);
   statistics_ = {};
@@ -385,6 +386,23 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
 }
 
+void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
+                                      const agent::QueuedEvent& event) {
+  const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
+  TakeInWatchedLocked(thread, state, false);
+  const std::uint64_t number = event.kind >> 32;
+  const std::uint32_t frame = number < state.frames.size() ? state.frames[number] : 0;
+  const bool write = static_cast<std::uint32_t>(event.kind) == TRAPLINE_QUEUED_LONG_WRITE;
+  space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
+    ++statistics_.checks;
+    const MemoryAccess access{part.start, part.end - part.start, !write, write, false};
+    const EventKind kind = ClassifyLocked(thread, access, false, false);
+    AcquireFormerLocked(thread, access, kind);
+    QueueLocked(thread, kind, access, site.rip, frame);
+    if (!write) NoteLoad(state, access, kind);
+  });
+}
+
 void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                          const agent::QueuedEvent& event) {
   TakeInWatchedLocked(thread, state, false);
@@ -455,6 +473,8 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
     const std::uint32_t caller = event.ip < state.frames.size() ? state.frames[event.ip] : 0;
     state.frames[event.size % CacheThread::kShadowFrames] =
         observer_.InternFrame(caller, event.address);
+  } else if (kind == TRAPLINE_QUEUED_LONG_READ || kind == TRAPLINE_QUEUED_LONG_WRITE) {
+    HandleLongAccessLocked(thread, state, event);
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
     HandleRuntimeAccessLocked(thread, state, event);
   } else {

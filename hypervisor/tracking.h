@@ -77,6 +77,8 @@ class Tracking {
   void StartAlone(Carrier& carrier);
   // Where the numbers of user-level threads come from; before the program runs. Thread-safe.
   void SetThreadNumbers(std::function<std::uint64_t()> next) { next_number_ = std::move(next); }
+  // Tracking never pauses: StartAlone for every process's first thread. Before the program runs.
+  void SetFromStart() { from_start_ = true; }
   // Whether asking TryQuiet makes sense.
   bool alone() const { return alone_.load(std::memory_order_relaxed); }
   // `child` of OnClone was not made after all.
@@ -208,6 +210,7 @@ class Tracking {
   }
   static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
   void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  void HandleLongAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                  const agent::QueuedEvent& event);
   CachedPage& PageOf(std::uint64_t address);
@@ -256,7 +259,7 @@ class Tracking {
   void EndAllEpochsLocked();
   void Register(Carrier& carrier);
   void UpdateAloneLocked() {
-    alone_ = active() && threads_.size() == 1 && starting_ == 0 && !had_fibers_;
+    alone_ = active() && threads_.size() == 1 && starting_ == 0 && !had_fibers_ && !from_start_;
   }
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
@@ -305,6 +308,7 @@ class Tracking {
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   std::unordered_map<std::uint64_t, ThreadId> fibers_;           // by the runtime's name for them
   // Some existed, and nobody knows whether what they did is ordered before what follows.
+  bool from_start_ = false;
   bool had_fibers_ = false;
   std::function<std::uint64_t()> next_number_;
   TrackingStatistics statistics_;

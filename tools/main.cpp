@@ -272,6 +272,18 @@ int main(int argc, char** argv) {
          "counts as hot; 0: as is best")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
+  run->add_option(
+         "--cache-size", options.tracking.cache_size.bytes,
+         "How much code the code cache holds, as 8M; all of it is given up when it is full")
+      ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(trapline::CodeCacheSize::kLeast, trapline::CodeCacheSize::kMost));
+  run->add_option("--cache-blocks", options.tracking.cache_size.blocks,
+                  "The same in basic blocks, for tests; 0: as many as there is room for")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 20));
+  run->add_flag("--from-start", options.tracking.from_start,
+                "Check from the program's start on, not from its second thread; for tests");
   run->add_option("--detector", detection.detector,
                   "The race detector: fasttrack or acculock; others replay a log")
       ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <new>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kTablePairs = 65536;
 constexpr unsigned kProbes = 8;
+// So many lookups whose target has no place in the table, each an exit, cost as much as a flush.
+constexpr std::uint64_t kMostUnplaced = 4096;
 static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
 constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
@@ -292,6 +295,10 @@ class CodeCache::RegionBuilder {
       cache_.statistics_.instrumented += item.instrument;
     }
     ++cache_.statistics_.regions;
+    const auto blocks = static_cast<std::uint64_t>(std::count_if(
+        leaders_.begin(), leaders_.end(), [&](std::uint64_t rip) { return items_.contains(rip); }));
+    cache_.statistics_.blocks += blocks;
+    cache_.blocks_ += blocks;
     cache_.statistics_.links += links_.size();
     cache_.statistics_.stepped += stepped_;
     region_->end = region_->begin + out_.bytes().size();
@@ -671,6 +678,13 @@ class CodeCache::RegionBuilder {
     site.exchange = item.in.atomic && IsExchange(item.in);
     cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
     site.instruction = cache_.site_instructions_.back().get();
+    if (IsString(item.in) && item.in.repeat == Repeat::kRep) {
+      site.repeated = static_cast<std::uint8_t>(std::bit_width(operands[0].size));
+      for (const MemoryOperand& operand : operands) {
+        site.read |= operand.reads;
+        site.write |= operand.writes;
+      }
+    }
     const bool vector =
         std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
           return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
@@ -1017,8 +1031,11 @@ class CodeCache::RegionBuilder {
       Save(scratch);
       out_.WithBase(0x8b, scratch, kRsp, 0, true);
       ToSlowStack();
+      // Without a guest, tests step through the copy.
+      if (options_.memory) EmitStepIfTrapFlag(item, scratch);
       out_.Push(scratch);
       out_.Bytes({0x9d});
+      state_.unrecoverable = false;
       state_.rip = item.next();
       state_.rsp_behind = 8;
       Mark();
@@ -1037,6 +1054,30 @@ class CodeCache::RegionBuilder {
     state_.rip = item.next();
     Mark();
     return true;
+  }
+
+  // On the slow stack. Who single-steps itself is to be trapped after instructions of its own, not
+  // after those of the copy.
+  void EmitStepIfTrapFlag(const Item& item, std::uint8_t flags) {
+    const Mapping before = state_;
+    out_.Bytes({0x9c});
+    state_.unrecoverable = true;
+    Mark();
+    if (flags >= 8) out_.Bytes({0x41});
+    out_.Bytes({0xf7, static_cast<std::uint8_t>(0xc0 | (flags & 7))});  // test $0x100, flags
+    out_.Imm32(0x100);
+    const std::uint32_t to_step = out_.JumpIf(kConditionNotEqual);
+    cold_.push_back([this, to_step, before, rip = item.rip] {
+      out_.SetDisplacement(to_step, out_.here());
+      state_ = before;
+      state_.unrecoverable = true;
+      Mark();
+      out_.Bytes({0x9d});
+      state_.unrecoverable = false;
+      FromSlowStack();
+      RestoreAll();
+      EmitExit(ExitKind::kStep, rip);
+    });
   }
 
   void EmitPopToMemory(const Item& item, std::uint8_t value, std::uint8_t address) {
@@ -1062,6 +1103,16 @@ class CodeCache::RegionBuilder {
     Mark();
   }
 
+  // Of a string instruction that is repeated while it compares, or not at all: of one element.
+  void EmitElementChecks(const Item& item) {
+    if (!item.check) return;
+    for (MemoryOperand element : item.in.memory()) {
+      element.pattern = Pattern::kWhole;
+      EmitSimpleCheck(item, element);
+    }
+    RestoreAll();
+  }
+
   // ES cannot be overridden, so rdi is moved to the mirror and back.
   void EmitStringItem(const Item& item) {
     const Instruction& in = item.in;
@@ -1077,8 +1128,13 @@ class CodeCache::RegionBuilder {
     if (loop) {  // jrcxz over a short jump to a long one
       out_.Bytes({0xe3, 2, 0xeb, 5});
       to_end = out_.Jump();
+      checked_.clear();  // each round has other addresses
     }
-    EmitChecks(item);
+    if (in.repeat == Repeat::kRep) {
+      EmitChecks(item);
+    } else {
+      EmitElementChecks(item);
+    }
     constexpr std::uint8_t kScratch = 8;
     if (uses_rdi && options_.mirror_offset != 0) MoveRdi(kScratch, options_.mirror_offset, true);
     EmitOriginal(item, uses_rsi, loop);
@@ -1147,8 +1203,9 @@ CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
     memory_.thread = AddressOf(thread_);
   }
   EmitStubs();
-  Flush();
-  statistics_ = {};
+  code_used_ = stubs_size_;
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (std::uint64_t i = 0; i < kTableEntries; ++i) pairs[2 * i] = kNoKey;
 }
 
 CodeCache::~CodeCache() {
@@ -1312,7 +1369,8 @@ bool CodeCache::full() const {
   // The largest instrumented instructions take some 250 bytes, with two sites and an exit.
   const std::uint64_t instructions = options_.max_instructions;
   return code_used_ + instructions * 512 > options_.code_size ||
-         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize;
+         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize ||
+         (options_.max_blocks != 0 && blocks_ >= options_.max_blocks) || unplaced_ > kMostUnplaced;
 }
 
 std::uint64_t CodeCache::Translate(std::uint64_t rip) {
@@ -1363,11 +1421,14 @@ std::uint64_t CodeCache::FollowLookup(std::uint64_t rip) {
 void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
   auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
   for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
+    if (pair[0] == ~rip + 1) return;  // another thread has missed it, too
     if (pair[1] != 0) continue;
+    placed_.push_back(static_cast<std::uint32_t>(rip % kTablePairs + i));
     __atomic_store_n(&pair[1], address, __ATOMIC_RELEASE);
     __atomic_store_n(&pair[0], ~rip + 1, __ATOMIC_RELEASE);
     return;
   }
+  ++unplaced_;
 }
 
 // A key that no address with this index has.
@@ -1431,13 +1492,14 @@ void CodeCache::Flush() {
   regions_.clear();
   links_.clear();
   site_instructions_.clear();
-  sites_used_ = 0;
+  sites_used_ = blocks_ = unplaced_ = 0;
   code_used_ = stubs_size_;
-  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table);
-  for (std::uint64_t i = 0; i < CacheMemory::kTableSize / 16; ++i) {
-    pair[2 * i] = kNoKey;
-    pair[2 * i + 1] = 0;
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (const std::uint32_t number : placed_) {
+    pairs[2 * number] = kNoKey;
+    pairs[2 * number + 1] = 0;
   }
+  placed_.clear();
   ++statistics_.flushes;
 }
 

@@ -35,6 +35,8 @@ struct AccessSite {
   bool done = false;      // the access has been carried out (TranslatorOptions::after_atomic)
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   bool report = false;    // no access: TranslatorOptions::report_at
+  // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
+  std::uint8_t repeated = 0;
   const Instruction* instruction = nullptr;
 };
 
@@ -62,7 +64,7 @@ enum class ExitKind : std::uint64_t {
 // the cache, and need not be readable here.
 struct CacheMemory {
   static constexpr std::size_t kTableSize = (65536 + 8) * 16;
-  static constexpr std::size_t kSitesSize = 8u << 20;
+  static constexpr std::size_t kSitesSize = 4u << 20;
 
   std::uint64_t code = 0;    // TranslatorOptions::code_size bytes
   std::uint64_t table = 0;   // kTableSize; 65,536 pairs {-program address, cache address}
@@ -97,10 +99,12 @@ struct TranslatorOptions {
   // program's.
   std::uint8_t exit_port = 0;
   unsigned max_instructions = 1024;  // in one region
+  unsigned max_blocks = 0;           // the cache is full when it has so many; 0: any number
 };
 
 struct CacheStatistics {
   std::uint64_t regions = 0;
+  std::uint64_t blocks = 0;        // basic blocks in them
   std::uint64_t instructions = 0;  // translated
   std::uint64_t instrumented = 0;
   std::uint64_t stepped = 0;  // translated to an exit, because they cannot be run from the cache
@@ -148,7 +152,7 @@ class CodeCache {
   // thread must have been outside since, so that none runs in them.
   void RemoveAll();
   void Flush();
-  // There is no room for another region.
+  // There is no room for another region, or none in the lookup table for too many of its targets.
   bool full() const;
 
   // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
@@ -219,6 +223,7 @@ class CodeCache {
   void EmitProbe(Emitter& out) const;
   void SetTable(std::uint64_t rip, std::uint64_t address);
   void ClearTable(std::uint64_t rip);
+  static constexpr std::uint64_t kTableEntries = CacheMemory::kTableSize / 16;
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
   const AccessSite* NewSite(const AccessSite& site);
@@ -229,6 +234,8 @@ class CodeCache {
   std::uint64_t code_used_ = 0;
   std::uint64_t stubs_size_ = 0;
   std::uint64_t sites_used_ = 0;
+  std::uint64_t blocks_ = 0;    // since the last flush
+  std::uint64_t unplaced_ = 0;  // lookups since then whose target found no room in the table
 
   std::uint64_t exit_stub_ = 0;  // leaves to whoever drives the cache; exit_kind is set
   std::uint64_t leave_address_ = 0;
@@ -241,6 +248,7 @@ class CodeCache {
   std::unordered_map<std::uint64_t, std::uint64_t> entries_;  // program -> cache address
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by first cache address
   std::vector<Link> links_;
+  std::vector<std::uint32_t> placed_;  // numbers of pairs in use
   std::vector<std::unique_ptr<Instruction>> site_instructions_;
   CacheStatistics statistics_;
 };

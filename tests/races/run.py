@@ -152,7 +152,7 @@ class Suite:
         program = case.program
         report = Path(self.scratch.name, case.name.replace("/", "_") + ".json")
         report.unlink(missing_ok=True)
-        command = [str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", *self.engine, *program.options, "--"]
+        command = [str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", *self.engine, *self.options.trapline_option, *program.options, "--"]
         outcome = self.run(case, command, program.seconds * self.options.patience)
         problems = []
         if outcome.timed_out or outcome.status != native.status:
@@ -275,6 +275,7 @@ def main():
     parser.add_argument("--policy", default="adaptive", help="trapline's policy (default: adaptive)")
     parser.add_argument("--hot-after", type=int, help="trapline's --hot-after: races may be missed, but there must be no false alarm")
     parser.add_argument("--engine", choices=["cache", "step"], help="trapline's engine (default: the policy's)")
+    parser.add_argument("--trapline-option", action="append", default=[], help="one more option of `trapline run`")
     parser.add_argument("--repeat", type=int, default=1, help="times to run each program")
     parser.add_argument("--attempts", type=int, default=1,
                         help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")

@@ -459,6 +459,51 @@ TEST(CodeCache, SmallCache) {
   EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
 }
 
+// Full by the number of its blocks.
+TEST(CodeCache, FewBlocks) {
+  TranslatorOptions options = RecordingOptions();
+  options.max_instructions = 16;
+  options.max_blocks = 32;
+  CodeCache cache(options);
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  FillNumbers();
+  RegisterFile registers = RegistersFor(Pointer(Sort), {Value(g_numbers), 100}, kStop);
+  EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+  EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
+  const CacheStatistics& statistics = cache.statistics();
+  EXPECT_GT(statistics.flushes, 1u);
+  EXPECT_GE(statistics.blocks, statistics.regions);
+  EXPECT_LE(statistics.blocks, statistics.instructions);
+  // Each time it was full only then, and at once.
+  EXPECT_GE(statistics.blocks, statistics.flushes * options.max_blocks);
+  EXPECT_LT(statistics.blocks,
+            (statistics.flushes + 1) * (options.max_blocks + options.max_instructions));
+}
+
+// Lookups for which the table has no room fill the cache, too: each costs an exit.
+TEST(CodeCache, CrowdedTable) {
+  constexpr std::uint64_t kStride = 65536;  // addresses that share a pair
+  constexpr unsigned kCopies = 12;          // more than are looked at
+  auto* const code = static_cast<std::uint8_t*>(
+      mmap(nullptr, kStride * kCopies, PROT_READ | PROT_WRITE | PROT_EXEC,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(code, MAP_FAILED);
+  for (unsigned i = 0; i < kCopies; ++i) code[i * kStride] = 0xc3;
+  TranslatorOptions options = RecordingOptions();
+  CodeCache cache(options);
+  for (unsigned round = 0; round < 1000 && !cache.full(); ++round) {
+    for (unsigned i = 0; i < kCopies; ++i)
+      ASSERT_NE(cache.FollowLookup(Value(code + i * kStride)), 0u);
+  }
+  EXPECT_FALSE(cache.full()) << "some thousand are no reason";
+  for (unsigned round = 0; round < 1000; ++round) {
+    for (unsigned i = 0; i < kCopies; ++i)
+      ASSERT_NE(cache.FollowLookup(Value(code + i * kStride)), 0u);
+  }
+  EXPECT_TRUE(cache.full());
+  munmap(code, kStride * kCopies);
+}
+
 // An instruction that is to be reported, and would exit otherwise.
 TEST(CodeCache, ReportAt) {
   // lea 1(%rdi), %rax; cmp %rdi, %rdi; out %al, $0x80; sete %cl; movzx %cl, %ecx; add %rcx, %rax;

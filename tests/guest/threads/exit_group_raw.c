@@ -20,7 +20,7 @@ int main(void) {
   static int counter;
   atexit(AtExit);
   for (int i = 0; i < 3; ++i) Start(Spin, &counter);
-  Start(Exit, NULL);
   Fact(true, "waiting");
+  Start(Exit, NULL);
   for (;;) pause();
 }
