@@ -113,6 +113,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
   void ClearAtomics(std::uint64_t address, std::uint64_t size) {
+    if (address >= kFirstMereKey) synchronisation_.ForgetKeys(address, size);
     if (!atomic_lines_.MayTouch(address, size)) return;
     atomics_.Clear(address, size);
     if (atomics_.empty()) atomic_lines_.Clear();

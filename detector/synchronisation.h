@@ -188,6 +188,11 @@ class Synchronisation {
     CopyEntries(keys_, destination, source, size);
   }
 
+  // What was published on the keys in [address, address+size) is forgotten.
+  void ForgetKeys(std::uint64_t address, std::uint64_t size) {
+    for (std::uint64_t at = address; at < address + size; ++at) keys_.erase(at);
+  }
+
   // Starts a new epoch of `thread`.
   void Increment(ThreadId thread) { Increment(StateOf(thread)); }
 

@@ -105,7 +105,7 @@ static_assert(TRAPLINE_IN_EPOCH_EVENTS ==
                1 << TRAPLINE_SYNC_CREATED | 1 << TRAPLINE_SYNC_USED));
 static_assert(TRAPLINE_EVENT_READ == TRAPLINE_READ && TRAPLINE_EVENT_WRITE == TRAPLINE_WRITE);
 static_assert(TRAPLINE_EVENT_FIBER_CREATE == TRAPLINE_FIBER_CREATE);
-static_assert(TRAPLINE_FIBER_NAME < TRAPLINE_QUEUED_FRAME);
+static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);
 

@@ -66,7 +66,12 @@ enum trapline_event_kind {
                             the stack from the pointer up are still used by who ran before,
                             until the stack is changed; from bit 16 on, the stack pointer */
   TRAPLINE_FIBER_DESTROY,
-  TRAPLINE_FIBER_NAME /* ... is called by the 16 bytes in size and ip, zero-padded */
+  TRAPLINE_FIBER_NAME,  /* ... is called by the 16 bytes in size and ip, zero-padded */
+  TRAPLINE_TASK_SWITCH, /* the thread runs task number `address` from now on, 0: none. size: bit 0,
+                           whether the task begins, at `ip`; else `ip` is the number of the task
+                           that has ended, or 0; from bit 1 on, the address below which the
+                           thread's stack is fresh */
+  TRAPLINE_TASK_OF_THREAD /* the task uses what belongs to the thread that runs it */
 };
 
 /* In TRAPLINE_FIBER_SWITCH: the thread of this number itself, wherever it runs. */

@@ -91,6 +91,9 @@ class ExecutionObserver {
                              std::uint64_t left_end) = 0;
   virtual void OnFiberEnd(ThreadId fiber) = 0;
   virtual void OnFiberName(ThreadId fiber, const std::string& name) = 0;
+  // `thread` is about to run a task as thread `task`, which may have been other tasks before, and
+  // comes after nothing but those. `ip`: where it was created.
+  virtual void OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t ip) = 0;
 
   // What was done to [start, end) until now no longer counts.
   virtual void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) = 0;

@@ -509,9 +509,9 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
     constexpr std::uint64_t kThreadDescriptor = 0x1000, kFarthest = 1 << 20;
     const std::uint64_t tls = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : 0;
     if (tls >= stack_end && tls - stack_end < kFarthest) stack_end = tls + kThreadDescriptor;
-    const bool starts =
-        tracking_->OnClone(parent.carrier(), parent.Registers(), static_cast<ThreadId>(number),
-                           arguments.stack_start, arguments.stack_start != 0 ? stack_end : 0, tls);
+    const bool starts = tracking_->OnClone(
+        parent.carrier(), parent.Registers(), static_cast<ThreadId>(number), arguments.stack_start,
+        arguments.stack_start != 0 ? stack_end : 0, tls, arguments.stack_pointer);
     parent.EnterView(View::kClosed);
     if (starts) parent.StartTracked();
   }

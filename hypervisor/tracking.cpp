@@ -20,6 +20,13 @@ EventKind PlainKind(const MemoryAccess& access) {
 // Of what the user-level threads that a thread has run have done on it.
 std::uint64_t CarrierKey(ThreadId thread) { return kMonitorKeys | thread; }
 
+// How many threads tasks are given, and so how far apart two of them are always told from each
+// other. Clocks, and lists of readers, are as long.
+constexpr std::size_t kTaskThreads = 32;
+
+// Keys from here on are no addresses of memory (guest-agent/preload/openmp.h).
+constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
+
 // Whether the agent has made the filter void at an event of this kind (events.h).
 bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
@@ -117,7 +124,7 @@ void Tracking::OnStart(Carrier& carrier, pid_t tid) {
 
 bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, ThreadId child,
                        std::uint64_t stack_start, std::uint64_t stack_end,
-                       std::uint64_t thread_pointer) {
+                       std::uint64_t thread_pointer, std::uint64_t stack_pointer) {
   space_.Seal(parent);
   EndEpoch(parent);
   const std::lock_guard lock(mutex_);
@@ -129,6 +136,17 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   if (static_runtime_) {
     thread_pointers_[parent_registers.fs_base] = NumberOf(parent);
     if (thread_pointer != 0) thread_pointers_[thread_pointer] = child;
+  }
+  states_[NumberOf(parent)].thread_pointer = parent_registers.fs_base;
+  ThreadState& state = states_[child];
+  state.stack_start = stack_start;
+  state.stack_end = stack_end;
+  state.thread_pointer = thread_pointer;
+  // The C library puts a thread's variables between its stack and its thread pointer.
+  constexpr std::uint64_t kMostStorage = 64 << 20;
+  if (stack_pointer != 0 && stack_pointer < thread_pointer &&
+      thread_pointer - stack_pointer <= kMostStorage) {
+    thread_storage_ = thread_pointer - stack_pointer;
   }
   Observer().OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
                            thread_pointer);
@@ -153,8 +171,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
   }
-  if (const auto state = states_.find(thread); state != states_.end() && state->second.fiber)
-    Observer().OnFiberSwitch(thread, thread, false, 0, 0);
+  if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
@@ -201,6 +218,7 @@ void Tracking::StartAlone(Carrier& carrier) {
 void Tracking::OnCloneFailed(ThreadId child) {
   const std::lock_guard lock(mutex_);
   --starting_;
+  states_.erase(child);
   Observer().OnThreadEnd(child);
   UpdateAloneLocked();
 }
@@ -232,6 +250,9 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   unjoined_.clear();
   had_fibers_ = false;
   fibers_.clear();  // the child's code may go on with them: they get numbers anew
+  tasks_.clear();
+  idle_task_threads_.clear();
+  task_threads_ = 0;
   ForgetMemoryLocked();
   thread_pointers_.clear();
   states_.clear();
@@ -368,6 +389,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
                                   const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   TakeInWatchedLocked(thread, state, site.atomic && site.write);
+  NoteStorageLocked(thread, state, event.address);
   const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
                       site.locked};
@@ -406,6 +428,7 @@ void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
 void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                          const agent::QueuedEvent& event) {
   TakeInWatchedLocked(thread, state, false);
+  NoteStorageLocked(thread, state, event.address);
   const std::uint64_t number = event.kind >> 32;
   const std::uint32_t frame = number < state.frames.size() ? state.frames[number] : 0;
   const EventKind kind = static_cast<std::uint32_t>(event.kind) == TRAPLINE_WRITE
@@ -426,6 +449,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   CatchUpLocked(thread);
   if (!accesses.complete() || !site.instruction->effects_known) ++statistics_.unchecked;
   for (MemoryAccess access : accesses) {
+    NoteStorageLocked(thread, states_[thread], access.address);
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
     AcquireFormerLocked(thread, access, kind);
@@ -493,9 +517,22 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
-  if (event.kind == TRAPLINE_HAPPENS_BEFORE && active()) runtime_keys_.insert(event.address);
+  if (event.kind == TRAPLINE_HAPPENS_BEFORE && active() && event.address < kFirstMereKey)
+    runtime_keys_.insert(event.address);
   if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
     HandleFiberLocked(thread, event);
+    return;
+  }
+  if (event.kind == TRAPLINE_TASK_SWITCH) {
+    HandleTaskLocked(thread, state, event);
+    return;
+  }
+  if (event.kind == TRAPLINE_TASK_OF_THREAD) {
+    if (state.task_thread && !state.task_is_of_thread) JoinThreadLocked(thread, state);
+    return;
+  }
+  if (event.kind == TRAPLINE_CLEAR_HISTORY && event.address >= kFirstMereKey) {
+    if (active()) Observer().OnHistoryEnds(thread, event.address, event.address + event.size);
     return;
   }
   if (event.kind == TRAPLINE_CLEAR_HISTORY) {
@@ -524,7 +561,9 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
 
 ThreadId Tracking::IdentityLocked(ThreadId thread) const {
   const auto known = states_.find(thread);
-  return known != states_.end() && known->second.fiber ? *known->second.fiber : thread;
+  if (known == states_.end()) return thread;
+  if (known->second.task_thread) return *known->second.task_thread;
+  return known->second.fiber.value_or(thread);
 }
 
 ThreadId Tracking::FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip) {
@@ -563,7 +602,10 @@ void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& even
       Observer().OnFiberSwitch(thread, fiber, (event.size & 1) != 0,
                                stack > kBelow ? stack - kBelow : 0,
                                stack + (event.size >> 1 & 0x7fff) * kWord);
-      states_[thread].fiber = fiber == thread ? std::nullopt : std::optional<ThreadId>(fiber);
+      ThreadState& state = states_[thread];
+      state.fiber = fiber == thread ? std::nullopt : std::optional<ThreadId>(fiber);
+      state.task = 0;
+      state.task_thread.reset();
       break;
     }
     case TRAPLINE_FIBER_DESTROY:
@@ -577,6 +619,67 @@ void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& even
       break;
     }
   }
+}
+
+// A task's stack is what its thread had not yet used, and goes back to it: neither has a past.
+void Tracking::HandleTaskLocked(ThreadId thread, ThreadState& state,
+                                const agent::QueuedEvent& event) {
+  if (!active()) return;
+  const bool begins = (event.size & 1) != 0;
+  const ThreadId before = IdentityLocked(thread);
+  const bool left_is_of_thread = state.task_thread && state.task_is_of_thread;
+  auto task = tasks_.end();
+  if (begins) {
+    Task started;
+    if (task_threads_ < kTaskThreads) {
+      started.thread = static_cast<ThreadId>(next_number_());
+      ++task_threads_;
+      had_fibers_ = true;
+      UpdateAloneLocked();
+    } else if (!idle_task_threads_.empty()) {
+      started.thread = idle_task_threads_.front();
+      idle_task_threads_.pop_front();
+    } else {
+      started.thread = before;
+      started.borrows = true;
+      started.is_of_thread = left_is_of_thread;
+    }
+    if (!started.borrows) Observer().OnTaskStart(thread, started.thread, event.ip);
+    task = tasks_.insert_or_assign(event.address, started).first;
+  } else {
+    if (const auto ended = tasks_.find(event.ip); ended != tasks_.end()) {
+      if (!ended->second.borrows) idle_task_threads_.push_back(ended->second.thread);
+      tasks_.erase(ended);
+    }
+    task = tasks_.find(event.address);  // unknown: tracking was not active when it began
+  }
+  // What the thread has done in whatever name, for those who use what belongs to it.
+  Observer().OnEdge(thread, EventKind::kHappensBefore, CarrierKey(thread));
+  state.task = 0;
+  state.task_thread.reset();
+  state.task_is_of_thread = false;
+  if (task != tasks_.end()) {
+    state.task = task->first;
+    state.task_thread = task->second.thread;
+    state.task_is_of_thread = task->second.is_of_thread;
+  }
+  const ThreadId now = IdentityLocked(thread);
+  if (now == before) return;
+  Observer().OnFiberSwitch(thread, now, false, 0, 0);
+  if (left_is_of_thread || state.task_is_of_thread)
+    Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(thread));
+  constexpr std::uint64_t kMostStack = 8 << 20;
+  const std::uint64_t end = event.size >> 1;
+  std::uint64_t start = end > kMostStack ? end - kMostStack : 0;
+  if (end <= state.stack_end) start = std::max(start, state.stack_start);
+  Observer().OnHistoryEnds(thread, start, end);
+}
+
+void Tracking::JoinThreadLocked(ThreadId thread, ThreadState& state) {
+  state.task_is_of_thread = true;
+  if (const auto task = tasks_.find(state.task); task != tasks_.end())
+    task->second.is_of_thread = true;
+  Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(thread));
 }
 
 void Tracking::EndAllEpochsLocked() {
@@ -1012,6 +1115,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     CatchUpLocked(thread);
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
+      NoteStorageLocked(thread, states_[thread], part.access.address);
       EventKind kind =
           ClassifyLocked(thread, part.access, by_debug_info, part.access.atomic && exchanges);
       if (IsAtomic(kind) && !part.access.atomic &&

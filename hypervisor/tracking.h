@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,7 +64,8 @@ class Tracking {
   // `parent` is about to start `child`. Returns whether tracking starts by it: then the parent must
   // leave View::kWhole.
   bool OnClone(Carrier& parent, const RegisterFile& parent_registers, ThreadId child,
-               std::uint64_t stack_start, std::uint64_t stack_end, std::uint64_t thread_pointer);
+               std::uint64_t stack_start, std::uint64_t stack_end, std::uint64_t thread_pointer,
+               std::uint64_t stack_pointer);
   // On the new thread, before it runs.
   void OnThreadRuns(Carrier& carrier, pid_t tid);
   void OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid);
@@ -186,8 +188,20 @@ class Tracking {
     // that when there were too many.
     std::vector<std::uint64_t> reads;
     bool read_more = false;
-    std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
-    std::optional<ThreadId> fiber;      // user-level thread that it runs; none: itself
+    std::vector<std::uint32_t> frames;    // number in CacheThread::frames -> InternFrame
+    std::optional<ThreadId> fiber;        // user-level thread that it runs; none: itself
+    std::uint64_t task = 0;               // number of the task that it runs; 0: none
+    std::optional<ThreadId> task_thread;  // ... and that task's thread
+    bool task_is_of_thread = false;       // Task::is_of_thread
+    std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known
+  };
+
+  // A task that has begun and not ended. It is a thread of its own, of which there are few
+  // (kTaskThreads): one after the other they are many tasks each.
+  struct Task {
+    ThreadId thread = 0;
+    bool borrows = false;       // the thread is that of what its carrier ran before
+    bool is_of_thread = false;  // counts as part of its carrier
   };
 
   // The observer, who then knows of all accesses up to now.
@@ -246,6 +260,16 @@ class Tracking {
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
   void HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event);
+  void HandleTaskLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  // The task that the thread runs uses what belongs to the thread: it counts as part of it.
+  void JoinThreadLocked(ThreadId thread, ThreadState& state);
+  // The thread touches `address`, its own variables perhaps.
+  void NoteStorageLocked(ThreadId thread, ThreadState& state, std::uint64_t address) {
+    if (state.task_thread && !state.task_is_of_thread &&
+        state.thread_pointer - 1 - address < thread_storage_) {
+      JoinThreadLocked(thread, state);
+    }
+  }
   ThreadId FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip);
   // Under whose name the thread's events count.
   ThreadId IdentityLocked(ThreadId thread) const;
@@ -307,8 +331,12 @@ class Tracking {
   std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   std::unordered_map<std::uint64_t, ThreadId> fibers_;           // by the runtime's name for them
-  // Some existed, and nobody knows whether what they did is ordered before what follows.
+  std::unordered_map<std::uint64_t, Task> tasks_;                // by number
+  std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
+  std::size_t task_threads_ = 0;                                 // how many there are
+  std::uint64_t thread_storage_ = 0;  // bytes below a thread pointer that are the thread's own
   bool from_start_ = false;
+  // Fibers or tasks existed, and nobody knows whether what they did is ordered before what follows.
   bool had_fibers_ = false;
   std::function<std::uint64_t()> next_number_;
   TrackingStatistics statistics_;

@@ -604,6 +604,19 @@ void ExecutionEvents::OnFiberName(ThreadId fiber, const std::string& name) {
   ThreadOf(fiber).name = name;
 }
 
+void ExecutionEvents::OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t ip) {
+  const auto [known, is_new] = threads_.try_emplace(task);
+  ThreadState& state = known->second;
+  state.parent = Identity(thread);
+  state.name = "OpenMP task";
+  // Which of its tasks a report means is not known: all were created here, or nothing is said.
+  if (is_new) {
+    state.creation_stack = {ip};
+  } else if (!state.creation_stack.empty() && state.creation_stack.front() != ip) {
+    state.creation_stack.clear();
+  }
+}
+
 // --- memory
 
 void ExecutionEvents::OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) {

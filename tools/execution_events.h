@@ -129,6 +129,7 @@ class ExecutionEvents : public ExecutionObserver {
                      std::uint64_t left_end) override;
   void OnFiberEnd(ThreadId fiber) override;
   void OnFiberName(ThreadId fiber, const std::string& name) override;
+  void OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t ip) override;
   void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,

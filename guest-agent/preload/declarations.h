@@ -153,11 +153,15 @@ void GOMP_taskloop_ull(void (*body)(void*), void* data, void (*copy)(void*, void
                        long alignment, unsigned flags, unsigned long tasks, int priority,
                        unsigned long long begin, unsigned long long end, unsigned long long step);
 void GOMP_taskwait_depend(void** depend);
+void GOMP_task_reduction_remap(size_t count, size_t originals, void** variables);
 int omp_get_num_threads(void);
+int omp_get_thread_num(void);
+int omp_get_thread_num_(void);
 
 /* LLVM's OpenMP. */
 void* __kmpc_omp_task_alloc(void* location, int thread, int flags, size_t size,
                             size_t size_of_shared, int (*entry)(int, void*));
+void* __kmpc_task_reduction_get_th_data(int thread, void* group, void* variable);
 void __kmpc_critical(void* location, int thread, void* name);
 void __kmpc_critical_with_hint(void* location, int thread, void* name, unsigned hint);
 void __kmpc_end_critical(void* location, int thread, void* name);

@@ -34,22 +34,36 @@ struct Team {
 
 enum { kNestedGroups = 16 };
 
-/* A task that runs, implicit (a thread's part of a region) or explicit. Lives in the frame of
- * whoever runs it. */
+/* Keys of a task's number, and of a taskgroup's. */
+enum { kTaskStart, kTaskChildren };
+
+/* A task that runs, implicit (a thread's part of a region) or explicit. Lives until it and its
+ * children have ended. */
 struct Task {
   struct Team* team;
-  struct Task* outer; /* what the thread did before */
-  char* group;        /* key of the taskgroup the task is part of; null: none */
-  int group_depth;    /* of taskgroups begun in the task */
-  char groups[kNestedGroups];
-  char children;   /* key: children that have ended */
-  uint64_t number; /* of the children's dependences; 0: no child has had any */
+  uint64_t number;
+  uint64_t runs_as; /* running_task of its code */
+  uint64_t group;   /* number of the taskgroup the task is part of; 0: none */
+  uint64_t groups[kNestedGroups];
+  int group_depth;     /* of taskgroups begun in the task */
+  int is_final;        /* its children are not deferred */
+  int keys_used;       /* of its number */
+  unsigned references; /* itself, and its children */
 };
 static __thread struct Task* current_task;
 
-uint64_t NewOpenMpNumber(void) {
-  static uint64_t used;
-  return __atomic_add_fetch(&used, 1, __ATOMIC_RELAXED);
+/* Null: no memory; then the task and its children are not followed. */
+static struct Task* NewTask(struct Team* team, uint64_t number, uint64_t runs_as) {
+  struct Task* task = TakeBlock(sizeof(*task));
+  if (task)
+    *task = (struct Task){.team = team, .number = number, .runs_as = runs_as, .references = 1};
+  return task;
+}
+
+static void ReleaseTask(struct Task* task) {
+  if (__atomic_sub_fetch(&task->references, 1, __ATOMIC_ACQ_REL)) return;
+  if (task->keys_used) ForgetKeysOf(task->number);
+  GiveBlock(task, sizeof(*task));
 }
 
 static struct Team* CurrentTeam(void) { return current_task ? current_task->team : NULL; }
@@ -80,25 +94,26 @@ static void EndRegion(struct Team* team) {
   for (const char* key = &team->begin; key <= &team->doacross; ++key) ForgetKey(key, team->ip);
 }
 
-static void BeginImplicitTask(struct Team* team, struct Task* task) {
-  *task = (struct Task){.team = team, .outer = current_task};
+/* Returns what the thread did before: for the end. */
+static struct Task* BeginImplicitTask(struct Team* team) {
+  struct Task* outer = current_task;
   Receive(&team->begin, team->ip);
-  current_task = task;
+  current_task = NewTask(team, NewOpenMpNumber(), running_task);
+  return outer;
 }
 
-static void EndImplicitTask(struct Task* task) {
-  current_task = task->outer;
-  ForgetKey(&task->children, task->team->ip);
-  Publish(&task->team->end, task->team->ip);
+static void EndImplicitTask(struct Team* team, struct Task* outer) {
+  if (current_task) ReleaseTask(current_task);
+  current_task = outer;
+  Publish(&team->end, team->ip);
 }
 
 /* What libgomp calls in each thread in place of the region's body. */
 static void RunImplicitTask(void* argument) {
   struct Team* team = argument;
-  struct Task task;
-  BeginImplicitTask(team, &task);
+  struct Task* outer = BeginImplicitTask(team);
   team->body(team->data);
-  EndImplicitTask(&task);
+  EndImplicitTask(team, outer);
 }
 
 /* Runs a region by `name`, with RunImplicitTask in place of the body. */
@@ -160,7 +175,7 @@ PARALLEL_LOOP_RUNTIME(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 enum { kOpenRegions = 4 };
 static __thread struct OpenRegion {
   struct Team team;
-  struct Task task;
+  struct Task* outer;
 } open_regions[kOpenRegions];
 static __thread int open_region_depth; /* may exceed kOpenRegions: those are not reported */
 
@@ -171,7 +186,7 @@ static __thread int open_region_depth; /* may exceed kOpenRegions: those are not
   ++open_region_depth;                                                                             \
   if (region) BeginRegion(&region->team, body, data, CALLER);                                      \
   real.name(region ? RunImplicitTask : body, region ? &region->team : data, __VA_ARGS__);          \
-  if (region) BeginImplicitTask(&region->team, &region->task)
+  if (region) region->outer = BeginImplicitTask(&region->team)
 
 #define START_PARALLEL_LOOP(name)                                                            \
   WRAPPER void name(void (*body)(void*), void* data, unsigned threads, long begin, long end, \
@@ -202,7 +217,7 @@ WRAPPER void GOMP_parallel_end(void) {
   if (open_region_depth > 0) --open_region_depth;
   struct OpenRegion* region =
       runtime.agent && open_region_depth < kOpenRegions ? &open_regions[open_region_depth] : NULL;
-  if (region) EndImplicitTask(&region->task);
+  if (region) EndImplicitTask(&region->team, region->outer);
   real.GOMP_parallel_end();
   if (region) EndRegion(&region->team);
 }
@@ -384,24 +399,32 @@ DESTROY_LOCK(omp_destroy_nest_lock_)
 
 /* -- Explicit tasks -- */
 
-enum { kTaskDepends = 8, kTaskDetached = 1 << 13, kLoopWithoutGroup = 1 << 11 };
+enum {
+  kTaskFinal = 2,
+  kTaskDepends = 8,
+  kLoopDeferred = 1 << 10,
+  kLoopWithoutGroup = 1 << 11,
+  kTaskDetached = 1 << 13
+};
 
 /* What is passed to libgomp as a task's data: this, the dependences, the program's data. libgomp
- * copies it as a whole. */
+ * copies it as a whole, or, of a task that it runs at once, leaves it where it is. */
 struct TaskData {
   uint64_t head[3]; /* of a loop's data: begin and end, which libgomp sets, and its reductions */
   void (*body)(void*);
   void (*copy)(void*, void*);
   struct Team* team;
-  const char* parents_children; /* key */
-  char* group;                  /* key */
-  const void* start;            /* key */
+  struct Task* parent;
+  uint64_t number; /* of a loop: of its tasks' beginning alone */
+  uint64_t group;  /* number; 0: none */
   uint64_t ip;
   void* source;  /* of the program's data, for `copy` */
   size_t offset; /* of the program's data from here */
+  size_t size;   /* of all */
   size_t dependences;
-  uint64_t parent; /* number, if there are dependences */
   int is_loop;
+  int is_final;
+  int is_undeferred; /* its creator waits for it */
 };
 
 static struct Dependence* DependencesOf(struct TaskData* data) {
@@ -410,24 +433,54 @@ static struct Dependence* DependencesOf(struct TaskData* data) {
 
 static void* PayloadOf(struct TaskData* data) { return (char*)data + data->offset; }
 
+/* Up to where the stack was used by a task that has ended, which ran in the frame at `frame`. */
+static const char* StackUsed(const struct TaskData* data, const char* frame) {
+  enum { kRuntimesFrames = 1 << 20 };
+  const char* begin = (const char*)data;
+  return begin > frame && begin - frame < kRuntimesFrames ? begin + data->size : frame;
+}
+
+static void PublishNumber(uint64_t number, unsigned which, uint64_t ip) {
+  Event(TRAPLINE_HAPPENS_BEFORE, KeyOf(number, which), 0, ip);
+}
+
+static void ReceiveNumber(uint64_t number, unsigned which, uint64_t ip) {
+  Event(TRAPLINE_HAPPENS_AFTER, KeyOf(number, which), 0, ip);
+}
+
 /* What libgomp calls in place of a task's body. */
 static void RunTask(void* argument) {
   struct TaskData* data = argument;
-  struct Task task = {.team = data->team, .outer = current_task, .group = data->group};
-  Event(TRAPLINE_HAPPENS_AFTER, data->start, 0, data->ip);
-  ReceiveDependences(DependencesOf(data), data->dependences, data->parent, data->ip);
+  struct Task* outer = current_task;
+  const uint64_t before = running_task;
+  const char* frame = __builtin_frame_address(0);
+  const uint64_t number = data->is_loop ? NewOpenMpNumber() : data->number;
+  struct Task* task = NewTask(data->team, number, data->is_undeferred ? before : number);
+  current_task = task;
+  if (task) {
+    task->group = data->group;
+    task->is_final = data->is_final;
+    task->keys_used = 1;
+    if (!data->is_undeferred) BeginRunning(number, frame, data->ip);
+  }
+  ReceiveNumber(data->number, kTaskStart, data->ip);
+  ReceiveDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
   if (data->is_loop) {
     uint64_t* payload = PayloadOf(data);
     payload[0] = data->head[0];
     payload[1] = data->head[1];
   }
-  current_task = &task;
   data->body(PayloadOf(data));
-  current_task = task.outer;
-  PublishDependences(DependencesOf(data), data->dependences, data->parent, data->ip);
-  Event(TRAPLINE_HAPPENS_BEFORE, data->parents_children, 0, data->ip);
-  if (data->group) Publish(data->group, data->ip);
+  current_task = outer;
+  PublishDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
+  PublishNumber(data->parent->number, kTaskChildren, data->ip);
+  if (data->group) PublishNumber(data->group, kTaskChildren, data->ip);
   Publish(&data->team->tasks, data->ip);
+  if (task) {
+    if (!data->is_undeferred) GoOnRunning(before, StackUsed(data, frame), number);
+    ReleaseTask(task);
+  }
+  if (!data->is_loop) ReleaseTask(data->parent);
 }
 
 static void CopyBytes(char* to, const char* from, size_t size) {
@@ -440,7 +493,7 @@ static void CopyTask(void* to, void* from) {
   CopyBytes(to, from, source->offset);
   source->copy(PayloadOf(to), source->source);
   /* The copy is the program's code, made after the task was reported to begin. */
-  Event(TRAPLINE_HAPPENS_BEFORE, source->start, 0, source->ip);
+  PublishNumber(source->number, kTaskStart, source->ip);
 }
 
 static size_t RoundUp(size_t size, size_t alignment) {
@@ -457,25 +510,24 @@ static size_t PayloadOffset(size_t dependences, size_t alignment) {
   return RoundUp(sizeof(struct TaskData) + dependences * sizeof(struct Dependence), alignment);
 }
 
-/* The key of the taskgroup that new tasks of `task` are part of; null: none. */
-static char* GroupOf(struct Task* task) {
+/* The number of the taskgroup that new tasks of `task` are part of; 0: none. */
+static uint64_t GroupOf(const struct Task* task) {
   if (task->group_depth == 0) return task->group;
   int inner = task->group_depth < kNestedGroups ? task->group_depth : kNestedGroups;
-  return &task->groups[inner - 1];
+  return task->groups[inner - 1];
 }
 
-static void BeginGroup(struct Task* task) { ++task->group_depth; }
+static void BeginGroup(struct Task* task) {
+  if (task->group_depth < kNestedGroups) task->groups[task->group_depth] = NewOpenMpNumber();
+  ++task->group_depth;
+}
 
 static void EndGroup(struct Task* task, uint64_t ip) {
-  char* group = GroupOf(task);
-  if (task->group_depth > 0) {
-    Receive(group, ip);
-    --task->group_depth;
-    if (task->group_depth < kNestedGroups) {
-      ForgetKey(group, ip);
-      __atomic_store_n(group, 0, __ATOMIC_RELAXED);
-    }
-  }
+  if (task->group_depth == 0) return;
+  const uint64_t group = GroupOf(task);
+  ReceiveNumber(group, kTaskChildren, ip);
+  --task->group_depth;
+  if (task->group_depth < kNestedGroups) ForgetKeysOf(group);
 }
 
 /* Objects in a depend clause's list: GCC's first form is {count, outs, objects...}, the second {0,
@@ -500,26 +552,25 @@ static void ReadDependences(void** list, struct Dependence* dependences) {
   }
 }
 
-static uint64_t NumberOf(struct Task* task) {
-  if (!task->number) task->number = NewOpenMpNumber();
-  return task->number;
-}
-
-/* Fills in `task` for a task that the current one creates. */
+/* Fills in `task` for a task, or a loop of them, that the current one creates. */
 static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
                         void (*copy)(void*, void*), size_t size, size_t offset, uint64_t ip) {
   *task = (struct TaskData){.body = body,
                             .copy = copy,
                             .team = current_task->team,
-                            .parents_children = &current_task->children,
+                            .parent = current_task,
+                            .number = NewOpenMpNumber(),
                             .group = GroupOf(current_task),
-                            .start = KeyOf(NewOpenMpNumber(), 0),
                             .ip = ip,
                             .source = data,
-                            .offset = offset};
-  __atomic_store_n(&current_task->children, 1, __ATOMIC_RELAXED);
+                            .offset = offset,
+                            .size = offset + size,
+                            .is_undeferred = current_task->is_final};
+  current_task->keys_used = 1;
+  /* A loop's creator waits for it, or is never forgotten. */
+  __atomic_add_fetch(&current_task->references, 1, __ATOMIC_RELAXED);
   if (!copy) CopyBytes(PayloadOf(task), data, size);
-  Event(TRAPLINE_HAPPENS_BEFORE, task->start, 0, ip);
+  PublishNumber(task->number, kTaskStart, ip);
 }
 
 /* Room for a task's data on the stack, suitably aligned. */
@@ -542,11 +593,10 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
   size_t offset = PayloadOffset(dependences, task_alignment);
   TASK_ON_STACK(task, offset + (size_t)size, task_alignment);
   PrepareTask(task, body, data, copy, (size_t)size, offset, CALLER);
+  task->is_final = (flags & kTaskFinal) || current_task->is_final;
+  task->is_undeferred = task->is_undeferred || !deferred;
   task->dependences = dependences;
-  if (dependences) {
-    task->parent = NumberOf(current_task);
-    ReadDependences(depend, DependencesOf(task));
-  }
+  if (dependences) ReadDependences(depend, DependencesOf(task));
   real.GOMP_task(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,
                  deferred, flags, depend, priority, detach);
 }
@@ -569,11 +619,16 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
     TASK_ON_STACK(task, offset + (size_t)size, task_alignment);                                    \
     PrepareTask(task, body, data, copy, (size_t)size, offset, CALLER);                             \
     task->is_loop = 1;                                                                             \
+    task->is_final = (flags & kTaskFinal) || creator->is_final;                                    \
+    task->is_undeferred = task->is_undeferred || !(flags & kLoopDeferred);                         \
     CopyBytes((char*)task->head, data,                                                             \
               (size_t)size < sizeof(task->head) ? (size_t)size : sizeof(task->head));              \
     real.name(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,    \
               flags, tasks, priority, begin, end, step);                                           \
-    if (grouped) EndGroup(creator, CALLER);                                                        \
+    if (!grouped) return;                                                                          \
+    EndGroup(creator, CALLER);                                                                     \
+    ForgetKeysOf(task->number);                                                                    \
+    ReleaseTask(creator);                                                                          \
   }
 
 TASKLOOP(GOMP_taskloop, long)
@@ -582,7 +637,8 @@ TASKLOOP(GOMP_taskloop_ull, unsigned long long)
 WRAPPER void GOMP_taskwait(void) {
   REQUIRE(GOMP_taskwait);
   real.GOMP_taskwait();
-  if (runtime.agent && current_task) Receive(&current_task->children, CALLER);
+  if (runtime.agent && current_task && current_task->keys_used)
+    ReceiveNumber(current_task->number, kTaskChildren, CALLER);
 }
 
 /* It waits for the children that the clauses name, and for no other. */
@@ -593,7 +649,7 @@ WRAPPER void GOMP_taskwait_depend(void** depend) {
   size_t count = CountDependences(depend);
   struct Dependence dependences[count + 1];
   ReadDependences(depend, dependences);
-  ReceiveDependences(dependences, count, NumberOf(current_task), CALLER);
+  ReceiveDependences(dependences, count, current_task->number, CALLER);
 }
 
 WRAPPER void GOMP_taskgroup_start(void) {

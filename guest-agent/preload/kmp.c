@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 
 #include "guest-agent/preload/openmp.h"
 
@@ -39,10 +38,14 @@ enum {
 enum {
   kTaskCompleted = 1,
   kTaskCancelled = 3,
+  kTaskDetach = 4,
   kTaskEarlyFulfilled = 5,
   kTaskLateFulfilled = 6,
+  kTaskSwitched = 7,
   kTaskwaitCompleted = 8, /* a taskwait with a depend clause is a task that does nothing */
 };
+
+enum { kTaskwaits = 1 << 4, kTaskUndeferred = 1 << 27, kTaskUntied = 1 << 28 };
 
 enum { kDependIn = 1, kDependSource = 5, kDependSink = 6 };
 
@@ -68,54 +71,6 @@ struct Tool {
 
 WRAPPER struct Tool* ompt_start_tool(unsigned version, const char* runtime_version);
 
-/* -- Memory for what is known of tasks: of this library alone, never the heap. Blocks are given
- * back to whatever thread is done with them. -- */
-
-enum { kSmallestBlock = 128, kBlockSizes = 12, kChunk = 1 << 16 };
-
-struct Block {
-  struct Block* next;
-};
-static __thread struct Block* free_blocks[kBlockSizes];
-static __thread char* chunk;
-static __thread size_t chunk_left;
-
-static unsigned SizeClass(size_t size) {
-  unsigned class = 0;
-  while (((size_t)kSmallestBlock << class) < size) ++class;
-  return class;
-}
-
-/* Null: no memory. */
-static void* TakeBlock(size_t size) {
-  unsigned class = SizeClass(size);
-  if (class >= kBlockSizes) return NULL;
-  struct Block* block = free_blocks[class];
-  if (block) {
-    free_blocks[class] = block->next;
-    return block;
-  }
-  size_t needed = (size_t)kSmallestBlock << class;
-  if (needed > chunk_left) {
-    size_t mapped = needed > kChunk ? needed : kChunk;
-    void* memory = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return NULL;
-    chunk = memory;
-    chunk_left = mapped;
-  }
-  void* taken = chunk;
-  chunk += needed;
-  chunk_left -= needed;
-  return taken;
-}
-
-static void GiveBlock(void* memory, size_t size) {
-  struct Block* block = memory;
-  unsigned class = SizeClass(size);
-  block->next = free_blocks[class];
-  free_blocks[class] = block;
-}
-
 /* -- Regions are numbers, tasks records -- */
 
 /* The edges of a region (the first keys) and of a task. */
@@ -134,16 +89,20 @@ enum { kNestedGroups = 16 };
 
 struct KmpTask {
   uint64_t number;
-  uint64_t parent; /* number; 0: none */
-  uint64_t region; /* number; 0: none */
-  uint64_t group;  /* number of the taskgroup it is part of; 0: none */
+  struct KmpTask* parent; /* null: none */
+  unsigned references;    /* itself, and its children */
+  uint64_t runs_as;       /* running_task of its code */
+  uint64_t region;        /* number; 0: none */
+  uint64_t group;         /* number of the taskgroup it is part of; 0: none */
   uint64_t groups[kNestedGroups];
   int group_depth; /* of taskgroups begun in the task */
   unsigned threads;
   int started;
+  int untied; /* it runs as what its thread does, for its function goes on after it has stopped */
   uint64_t ip;
   size_t dependence_count;
   struct Dependence* dependences;
+  void* copy; /* of a loop's task, in the runtime's memory; else null */
 };
 static __thread struct KmpTask* current;
 
@@ -157,9 +116,16 @@ static void Receive(uint64_t number, unsigned which, uint64_t ip) {
 
 static struct KmpTask* NewTask(union ToolData* data) {
   struct KmpTask* task = TakeBlock(sizeof(*task));
-  if (task) *task = (struct KmpTask){.number = NewOpenMpNumber()};
+  if (task)
+    *task = (struct KmpTask){.number = NewOpenMpNumber(), .references = 1, .runs_as = running_task};
   data->pointer = task;
   return task;
+}
+
+static void ReleaseTask(struct KmpTask* task) {
+  if (__atomic_sub_fetch(&task->references, 1, __ATOMIC_ACQ_REL)) return;
+  ForgetKeysOf(task->number);
+  GiveBlock(task, sizeof(*task));
 }
 
 static void ForgetTask(union ToolData* data) {
@@ -167,7 +133,8 @@ static void ForgetTask(union ToolData* data) {
   data->pointer = NULL;
   if (task->dependences)
     GiveBlock(task->dependences, task->dependence_count * sizeof(struct Dependence));
-  GiveBlock(task, sizeof(*task));
+  if (task->parent) ReleaseTask(task->parent);
+  ReleaseTask(task);
 }
 
 static struct KmpTask* TaskOf(const union ToolData* data) { return data ? data->pointer : NULL; }
@@ -188,6 +155,7 @@ static void OnParallelEnd(union ToolData* region, union ToolData* creator, int f
   (void)flags;
   Receive(region->value, kRegionEnd, IpOf(code, 0));
   Receive(region->value, kRegionTasks, IpOf(code, 0));
+  ForgetKeysOf(region->value);
   current = TaskOf(creator);
 }
 
@@ -217,17 +185,81 @@ static uint64_t GroupOf(const struct KmpTask* task) {
   return task->groups[inner - 1];
 }
 
+/* -- Tasks' memory, which libomp hands out again without telling any allocator -- */
+
+/* How a task's memory begins. What it shares with its creator lies in the same block. */
+struct TaskMemory {
+  void* shared;
+  int (*entry)(int, void*);
+};
+
+/* How much there is, by the task's function: of a loop's tasks the runtime makes copies, without
+ * asking for memory by a call that could be seen. Entries that meet are lost. */
+enum { kTaskSizes = 256 };
+static struct TaskSize {
+  int (*entry)(int, void*);
+  size_t size, shared_size;
+} task_sizes[kTaskSizes];
+
+static struct TaskSize* SizeOf(int (*entry)(int, void*)) {
+  return &task_sizes[(uint64_t)entry / 16 % kTaskSizes];
+}
+
+/* The task that the thread asked for last, and how far a task lies behind the tool's data of it: 0:
+ * not known. */
+static __thread char* last_task;
+static uint64_t task_distance;
+
+static void ClearTaskMemory(const void* task, size_t size, size_t shared_size, uint64_t ip) {
+  Event(TRAPLINE_CLEAR_HISTORY, task, size, ip);
+  if (shared_size)
+    Event(TRAPLINE_CLEAR_HISTORY, ((const struct TaskMemory*)task)->shared, shared_size, ip);
+}
+
+static void ClearCopy(const struct TaskMemory* copy, uint64_t ip) {
+  const struct TaskSize known = *SizeOf(copy->entry);
+  if (known.entry == copy->entry) ClearTaskMemory(copy, known.size, known.shared_size, ip);
+}
+
+WRAPPER void* __kmpc_omp_task_alloc(void* location, int thread, int flags, size_t size,
+                                    size_t size_of_shared, int (*entry)(int, void*)) {
+  REQUIRE(__kmpc_omp_task_alloc);
+  void* task = real.__kmpc_omp_task_alloc(location, thread, flags, size, size_of_shared, entry);
+  if (task && runtime.agent) {
+    *SizeOf(entry) = (struct TaskSize){entry, size, size_of_shared};
+    last_task = task;
+    ClearTaskMemory(task, size, size_of_shared, CALLER);
+  }
+  return task;
+}
+
+/* The copy of a loop's task that has been made for `data`; null: it is no copy. */
+static void* CopyOf(const union ToolData* data) {
+  /* Less than what the runtime has before a task, so that no other task's is taken for it. */
+  enum { kMostDistance = 192 };
+  const uint64_t distance = __atomic_load_n(&task_distance, __ATOMIC_RELAXED);
+  const uint64_t seen = (uint64_t)last_task - (uint64_t)data;
+  if (distance) return seen == distance ? NULL : (char*)data + distance;
+  if (seen < kMostDistance) __atomic_store_n(&task_distance, seen, __ATOMIC_RELAXED);
+  return NULL;
+}
+
 static void OnTaskCreate(union ToolData* creator, const void* frame, union ToolData* data,
                          int flags, int has_dependences, const void* code) {
-  (void)frame, (void)flags, (void)has_dependences;
+  (void)frame, (void)has_dependences;
   struct KmpTask* parent = TaskOf(creator);
   struct KmpTask* task = parent ? NewTask(data) : NULL;
   if (!task) return;
-  task->parent = parent->number;
+  task->parent = parent;
+  __atomic_add_fetch(&parent->references, 1, __ATOMIC_RELAXED);
+  task->untied = (flags & kTaskUntied) != 0;
+  task->runs_as = flags & kTaskUndeferred ? parent->runs_as : task->number;
   task->region = parent->region;
   task->threads = parent->threads;
   task->group = GroupOf(parent);
   task->ip = IpOf(code, 0);
+  if (!(flags & kTaskwaits)) task->copy = CopyOf(data);
+  if (task->copy) ClearCopy(task->copy, task->ip);
   Publish(task->number, kTaskStart, task->ip);
 }
 
@@ -244,28 +276,43 @@ static void OnDependences(union ToolData* data, const struct ToolDependence* lis
 }
 
 static void EndTask(const struct KmpTask* task) {
-  PublishDependences(task->dependences, task->dependence_count, task->parent, task->ip);
-  Publish(task->parent, kTaskChildren, task->ip);
+  PublishDependences(task->dependences, task->dependence_count, task->parent->number, task->ip);
+  Publish(task->parent->number, kTaskChildren, task->ip);
   Publish(task->group, kTaskChildren, task->ip);
   Publish(task->region, kRegionTasks, task->ip);
 }
 
+/* Above what the runtime has on the stack when it tells of a switch, and below what the program
+ * has. */
+#define RUNTIMES_STACK ((const char*)__builtin_frame_address(0) + 256)
+
 static void OnTaskSchedule(union ToolData* prior, int status, union ToolData* next) {
   struct KmpTask* ended = TaskOf(prior);
+  uint64_t ended_running = 0; /* it was running_task */
   if (ended && ended->parent) {
     switch (status) {
       case kTaskCompleted:
       case kTaskCancelled:
       case kTaskLateFulfilled:
         EndTask(ended);
+        if (ended->runs_as == ended->number) ended_running = ended->number;
+        if (ended->copy) ClearCopy(ended->copy, ended->ip);
         ForgetTask(prior);
+        break;
+      case kTaskDetach: /* its code has ended */
+        if (ended->runs_as == ended->number) ended_running = ended->number;
+        EndTask(ended);
         break;
       case kTaskEarlyFulfilled:
         EndTask(ended);
         break;
       case kTaskwaitCompleted:
-        ReceiveDependences(ended->dependences, ended->dependence_count, ended->parent, ended->ip);
+        ReceiveDependences(ended->dependences, ended->dependence_count, ended->parent->number,
+                           ended->ip);
         ForgetTask(prior);
+        break;
+      case kTaskSwitched:
+        if (ended->untied) Publish(ended->number, kTaskStart, ended->ip);
         break;
       default:
         break;
@@ -273,11 +320,21 @@ static void OnTaskSchedule(union ToolData* prior, int status, union ToolData* ne
   }
   if (status == kTaskEarlyFulfilled || status == kTaskLateFulfilled || !TaskOf(next)) return;
   current = TaskOf(next);
-  if (!current->started) {
+  const int begins = !current->started;
+  if (current->untied && (begins || status == kTaskSwitched)) {
+    current->runs_as = running_task;
+    if (!begins) Receive(current->number, kTaskStart, current->ip);
+  }
+  if (begins && current->runs_as == current->number) {
+    BeginRunning(current->number, RUNTIMES_STACK, current->ip);
+  } else if (current->runs_as != running_task || ended_running) {
+    GoOnRunning(current->runs_as, RUNTIMES_STACK, ended_running);
+  }
+  if (begins) {
     current->started = 1;
     Receive(current->number, kTaskStart, current->ip);
-    ReceiveDependences(current->dependences, current->dependence_count, current->parent,
-                       current->ip);
+    ReceiveDependences(current->dependences, current->dependence_count,
+                       current->parent ? current->parent->number : 0, current->ip);
   }
 }
 
@@ -441,18 +498,4 @@ WRAPPER void __kmpc_end_reduce(void* location, int thread, void* lock) {
   Publish(Region(), kRegionReduction, CALLER);
   real.__kmpc_end_reduce(location, thread, lock);
   Receive(Region(), kRegionReduction, CALLER);
-}
-
-/* -- Tasks' memory, which libomp hands out again without telling any allocator. The first word of a
- * task points to what it shares with its creator, which lies in the same block. -- */
-
-WRAPPER void* __kmpc_omp_task_alloc(void* location, int thread, int flags, size_t size,
-                                    size_t size_of_shared, int (*entry)(int, void*)) {
-  REQUIRE(__kmpc_omp_task_alloc);
-  void* task = real.__kmpc_omp_task_alloc(location, thread, flags, size, size_of_shared, entry);
-  if (task && runtime.agent) {
-    Event(TRAPLINE_CLEAR_HISTORY, task, size, CALLER);
-    if (size_of_shared) Event(TRAPLINE_CLEAR_HISTORY, *(void**)task, size_of_shared, CALLER);
-  }
-  return task;
 }

@@ -1,5 +1,5 @@
-/* What both OpenMP runtimes' tasks have in common: keys for edges, and what depend clauses order.
- */
+/* What both OpenMP runtimes' tasks have in common: memory for what is known of them, keys for
+ * edges, who runs them, and what depend clauses order. */
 #ifndef TRAPLINE_GUEST_AGENT_PRELOAD_OPENMP_H_
 #define TRAPLINE_GUEST_AGENT_PRELOAD_OPENMP_H_
 
@@ -10,11 +10,39 @@
  * something. */
 INTERNAL uint64_t NewOpenMpNumber(void);
 
+/* Memory of this library alone, never the heap. Null: there is none, or `size` is more than 256
+ * KiB. Whichever thread is done with a block gives it back, with its size. */
+INTERNAL void* TakeBlock(size_t size);
+INTERNAL void GiveBlock(void* block, size_t size);
+
 /* Keys are no canonical addresses, so that nothing of the program's can be in the way. */
 enum { kKeysOfNumber = 8 };
 static inline const void* KeyOf(uint64_t number, unsigned which) {
   static const uint64_t kKeys = (uint64_t)1 << 62;
   return (const void*)(kKeys + number * kKeysOfNumber + which);
+}
+
+/* Nobody will ask for the keys of `number` again. */
+static inline void ForgetKeysOf(uint64_t number) {
+  Event(TRAPLINE_CLEAR_HISTORY, KeyOf(number, 0), kKeysOfNumber, 0);
+}
+
+/* An explicit task is a thread of its own to the detector, unless its creator waits for it to end.
+ * The task, by its number, as which the calling thread's doings count; 0: none. */
+INTERNAL extern __thread uint64_t running_task;
+
+/* Task `number` begins, created at `ip`. What lies below `stack` on the calling thread's stack is
+ * the task's. */
+static inline void BeginRunning(uint64_t number, const void* stack, uint64_t ip) {
+  running_task = number;
+  Event(TRAPLINE_TASK_SWITCH, (const void*)number, (uint64_t)stack << 1 | 1, ip);
+}
+
+/* The thread goes on with task `number`, which has begun before; 0: with none. `ended`: the task
+ * that it ran until now, if that has ended, else 0. */
+static inline void GoOnRunning(uint64_t number, const void* stack, uint64_t ended) {
+  running_task = number;
+  Event(TRAPLINE_TASK_SWITCH, (const void*)number, (uint64_t)stack << 1, ended);
 }
 
 /* An object of a depend clause. */

@@ -256,7 +256,10 @@
   OPTIONAL(GOMP_taskwait_depend)                          \
   OPTIONAL(GOMP_taskgroup_start)                          \
   OPTIONAL(GOMP_taskgroup_end)                            \
+  OPTIONAL(GOMP_task_reduction_remap)                     \
   OPTIONAL(omp_get_num_threads)                           \
+  OPTIONAL(omp_get_thread_num)                            \
+  OPTIONAL(omp_get_thread_num_)                           \
   OPTIONAL_VERSION(omp_set_lock, "OMP_3.0")               \
   OPTIONAL_VERSION(omp_set_lock_, "OMP_3.0")              \
   OPTIONAL_VERSION(omp_set_nest_lock, "OMP_3.0")          \
@@ -277,6 +280,7 @@
 #define KMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
   OPTIONAL(__kmpc_critical)                       \
   OPTIONAL(__kmpc_omp_task_alloc)                 \
+  OPTIONAL(__kmpc_task_reduction_get_th_data)     \
   OPTIONAL(__kmpc_critical_with_hint)             \
   OPTIONAL(__kmpc_end_critical)                   \
   OPTIONAL(__kmpc_ordered)                        \

@@ -23,6 +23,9 @@ static void OnEvent(uint64_t kind, uint64_t address, uint64_t size, uint64_t ip)
   (void)address;
   (void)size;
   const int access = kind >= TRAPLINE_READ && kind <= TRAPLINE_ATOMIC_UPDATE;
+  /* Nobody is to blame for these. */
+  if (kind == TRAPLINE_TASK_SWITCH || kind == TRAPLINE_CLEAR_HISTORY) return;
+  if (kind == TRAPLINE_TASK_OF_THREAD) kind = TRAPLINE_SYNC_USED;
   if (kind == 0 || access || kind >= TRAPLINE_EVENT_KINDS || ip == 0)
     Refuse(kWrong, sizeof(kWrong) - 1);
 }

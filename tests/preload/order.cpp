@@ -6,6 +6,8 @@ namespace trapline::preload {
 
 Order::Order(const std::vector<Report>& reports) {
   std::map<std::uint64_t, Clock> threads;
+  std::map<std::uint64_t, std::uint64_t> running;  // thread -> itself, or the task that it runs
+  constexpr std::uint64_t kTasks = 1ull << 63;
   std::map<const volatile void*, Clock> objects;
   struct Barrier {
     std::size_t entered = 0;
@@ -17,13 +19,19 @@ Order::Order(const std::vector<Report>& reports) {
     for (const auto& [thread, time] : from) into[thread] = std::max(into[thread], time);
   };
   for (const Report& report : reports) {
-    Clock& clock = threads[report.thread];
-    std::uint64_t& now = clock[report.thread];
+    if (report.kind == TRAPLINE_TASK_SWITCH) {
+      const auto task = reinterpret_cast<std::uint64_t>(report.address);
+      running[report.thread] = task == 0 ? report.thread : kTasks | task;
+      continue;
+    }
+    const std::uint64_t who = running.try_emplace(report.thread, report.thread).first->second;
+    Clock& clock = threads[who];
+    std::uint64_t& now = clock[who];
     switch (report.kind) {
       case kStepReport:
         ++now;
-        steps_.push_back({static_cast<const char*>(const_cast<const void*>(report.address)),
-                          report.thread, clock});
+        steps_.push_back(
+            {static_cast<const char*>(const_cast<const void*>(report.address)), who, clock});
         break;
       case TRAPLINE_RELEASE:
       case TRAPLINE_RELEASE_SHARED:
@@ -41,14 +49,14 @@ Order::Order(const std::vector<Report>& reports) {
       case TRAPLINE_BARRIER_ENTER: {
         Barrier& barrier = barriers[report.address];
         const std::size_t round = report.size == 0 ? 0 : barrier.entered++ / report.size;
-        barrier.round_of[report.thread] = round;
+        barrier.round_of[who] = round;
         join(barrier.rounds[round], clock);
         ++now;
         break;
       }
       case TRAPLINE_BARRIER_LEAVE: {
         Barrier& barrier = barriers[report.address];
-        join(clock, barrier.rounds[barrier.round_of[report.thread]]);
+        join(clock, barrier.rounds[barrier.round_of[who]]);
         break;
       }
       case TRAPLINE_JOIN:
