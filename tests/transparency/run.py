@@ -76,6 +76,12 @@ class Suite:
         self.lock = threading.Lock()
         self.prepare_locks = {}
         self.times = {}
+        self.tracking = ["--track=none"]
+        if options.checked:
+            # Everything runs in the code cache; what races were found is not the question.
+            suppressions = self.base / "all-races"
+            suppressions.write_text("race:*\n")
+            self.tracking = ["--engine=cache", "--policy=exact", "--from-start", f"--suppressions={suppressions}"]
 
     def prepared(self, case):
         """The directory with the case's input; made once for all cases with the same preparation."""
@@ -107,7 +113,7 @@ class Suite:
             env["RUN"] = " ".join(prefix)
         else:
             argv = [*prefix, *argv]
-        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout, stdin=case.stdin,
+        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * (self.options.patience if prefix else 1), stdin=case.stdin,
                               marker=f"{case.name}-{os.getpid()}")
         tree = {path: what for path, what in tree_of(work).items()
                 if not any(fnmatch.fnmatch(path, pattern) for pattern in case.ignore)}
@@ -154,7 +160,7 @@ class Suite:
                 shutil.rmtree(room, ignore_errors=True)
 
     def compare_runs(self, case, room):
-        prefix = [str(self.options.trapline), "run", "--track=none", *self.options.trapline_option, "--"]
+        prefix = [str(self.options.trapline), "run", *self.tracking, *self.options.trapline_option, "--"]
         template = self.prepared(case)
         native_times, monitor_times = [], []
         attempts = self.options.attempts
@@ -207,6 +213,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
     parser.add_argument("--trapline-option", action="append", default=[], help="one more option of `trapline run`")
+    parser.add_argument("--checked", action="store_true",
+                        help="with everything checked in the code cache from the first instruction on")
+    parser.add_argument("--patience", type=float, default=1, help="factor on the time limits of the monitor's runs")
     parser.add_argument("--filter", default="", help="regular expression on the names")
     parser.add_argument("--tag", choices=["fast", "full"], default="full", help="fast: the part for CI")
     parser.add_argument("--repeat", type=int, default=1)
