@@ -77,6 +77,12 @@ class Suite:
         self.lock = threading.Lock()
         self.prepare_locks = {}
         self.times = {}
+        self.tracking = ["--track=none"]
+        if options.checked:
+            # Everything runs in the code cache; what races were found is not the question.
+            suppressions = self.base / "all-races"
+            suppressions.write_text("race:*\n")
+            self.tracking = ["--engine=cache", "--policy=exact", "--from-start", f"--suppressions={suppressions}"]
 
     def prepared(self, case):
         """The directory with the case's input; made once for all cases with the same preparation."""
@@ -108,7 +114,7 @@ class Suite:
             env["RUN"] = " ".join(prefix)
         else:
             argv = [*prefix, *argv]
-        patience = 3 if self.options.races and prefix else 1  # detection costs time
+        patience = self.options.patience if prefix else 1
         outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, stdin=case.stdin,
                               marker=f"{case.name}-{os.getpid()}")
         tree = {path: what for path, what in tree_of(work).items()
@@ -156,7 +162,7 @@ class Suite:
                 shutil.rmtree(room, ignore_errors=True)
 
     def compare_runs(self, case, room):
-        tracking = [f"--json={room / 'races.json'}"] if self.options.races else ["--track=none"]
+        tracking = [f"--json={room / 'races.json'}"] if self.options.races else self.tracking
         prefix = [str(self.options.trapline), "run", *tracking, *self.options.trapline_option, "--"]
         template = self.prepared(case)
         native_times, monitor_times = [], []
@@ -221,6 +227,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
     parser.add_argument("--trapline-option", action="append", default=[], help="one more option of `trapline run`")
+    parser.add_argument("--checked", action="store_true",
+                        help="with everything checked in the code cache from the first instruction on")
+    parser.add_argument("--patience", type=float, help="factor on the time limits of the monitor's runs: 3 with --races, else 1")
     parser.add_argument("--filter", default="", help="regular expression on the names")
     parser.add_argument("--tag", choices=["fast", "full"], default="full", help="fast: the part for CI")
     parser.add_argument("--repeat", type=int, default=1)
@@ -233,6 +242,8 @@ def main():
     parser.add_argument("--packages", action="store_true", help="print the Debian packages the cases need")
     parser.add_argument("--keep", action="store_true", help="keep the scratch directories")
     options = parser.parse_args()
+    if options.patience is None:
+        options.patience = 3 if options.races else 1  # detection costs time
     chosen = [case for case in CASES
               if re.search(options.filter, case.name) and (options.tag == "full" or "fast" in case.tags)
               and (not options.races or "clean" in case.tags)]
