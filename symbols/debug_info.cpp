@@ -344,7 +344,16 @@ std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
 
 SourceFrame DebugInfo::LineOf(std::uint64_t address) {
   SourceFrame frame;
-  if (Unit* const unit = UnitOf(address)) TakeLine(*unit, address, frame);
+  Unit* const unit = UnitOf(address);
+  if (unit == nullptr) return frame;
+  TakeLine(*unit, address, frame);
+  // clang names files by their way from where it ran, and so does a compiler that was told so.
+  Dwarf_Attribute attribute;
+  if (!frame.file.empty() && !frame.file.starts_with('/') &&
+      dwarf_attr(&unit->lines_die, DW_AT_comp_dir, &attribute) != nullptr) {
+    if (const char* directory = dwarf_formstring(&attribute); directory != nullptr)
+      frame.file = std::string(directory) + "/" + frame.file;
+  }
   return frame;
 }
 

@@ -29,7 +29,8 @@ class DebugInfo {
   // language mangles.
   std::vector<SourceFrame> Frames(std::uint64_t address);
 
-  // File and line by the line table alone; an empty file: not known.
+  // File (with the directory in which it was compiled) and line by the line table alone; an empty
+  // file: not known.
   SourceFrame LineOf(std::uint64_t address);
 
   // See Symbolizer::IsAtomicByDebugInfo.
