@@ -395,6 +395,8 @@ void AddressSpace::DropTranslations(const PageRun& run) {
 // Whether the owner of the pages may have used them in code that was not checked.
 bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
   if (!owner.was_native()) return false;
+  // It may do so until they are taken from it.
+  if (owner.native()) return true;
   for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
     const std::uint64_t entry = owner.view(View::kClosed).Lookup({page});
     if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
