@@ -112,6 +112,7 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
     std::memcpy(to, trapline_agent_begin + (address - TRAPLINE_AGENT_CODE), size);
     return size;
   }
+  if (rules_.refuses && rules_.refuses(address)) return 0;
   const auto region = space_.Find(address);
   // What can be written while it can be executed changes without a word.
   if (!region || (region->protection & PROT_EXEC) == 0 || (region->protection & PROT_WRITE) != 0)

@@ -48,6 +48,8 @@ class GuestCodeCache {
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
+    // Whether the code at an address must not run from the cache; none if empty.
+    std::function<bool(std::uint64_t rip)> refuses;
     // Has all that threads have queued handled: sites are about to be used again.
     std::function<void()> drain;
   };

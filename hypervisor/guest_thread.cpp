@@ -163,8 +163,10 @@ int GuestThread::Run() {
       tracking->OnThreadRuns(*carrier_, static_cast<pid_t>(page.tid));
     }
   }
+  // What a statically linked program's runtime is called for would go unseen natively.
   adaptive_ = tracking != nullptr && code_cache() != nullptr &&
-              process_->address_space().policy() != SharingPolicy::kExact;
+              process_->address_space().policy() != SharingPolicy::kExact &&
+              tracking->static_runtime() == nullptr;
   carrier_->StartThread();
   if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
@@ -795,9 +797,9 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
         return;
       case FaultVerdict::kUntrackedCode:
       case FaultVerdict::kTrackedCode:
+        NoteViewChange(verdict == FaultVerdict::kTrackedCode);
         if (EnterCache()) return;
         process_->tracking()->CountViewChange();
-        NoteViewChange(verdict == FaultVerdict::kTrackedCode);
         EnterView(verdict == FaultVerdict::kTrackedCode ? View::kClosed : View::kOpen);
         return;
       case FaultVerdict::kShared:
@@ -852,6 +854,33 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   delivery.info.si_addr = reinterpret_cast<void*>(fault_address);
   ForceSignal(delivery);
 }
+
+namespace {
+
+// Hands on what a statically linked program's calls of its runtime mean.
+class RuntimeCallReporter : public RuntimeCallSink {
+ public:
+  RuntimeCallReporter(Tracking& tracking, Carrier& carrier)
+      : tracking_(tracking), carrier_(carrier) {}
+
+  void Event(std::uint64_t kind, std::uint64_t address, std::uint64_t size,
+             std::uint64_t ip) override {
+    tracking_.OnRuntimeEvent(carrier_, kind, address, size, ip);
+  }
+  void Access(std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip,
+              const RegisterFile& caller) override {
+    tracking_.CheckRuntime(carrier_, kind, address, size, ip, caller);
+  }
+  std::optional<std::uint64_t> ThreadNumber(std::uint64_t pthread) override {
+    return tracking_.ThreadByPointer(pthread);
+  }
+
+ private:
+  Tracking& tracking_;
+  Carrier& carrier_;
+};
+
+}  // namespace
 
 // --- the code cache
 
@@ -933,6 +962,11 @@ bool GuestThread::EnterCache() {
   if (address == 0) return false;
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
+  if (process_->tracking()->static_runtime() != nullptr) {
+    RuntimeCallReporter reporter(*process_->tracking(), *carrier_);
+    runtime_calls_.InProgram(registers.gpr[kRsp], alternate_stack.Contains(registers.gpr[kRsp]),
+                             reporter);
+  }
   RegisterFile caller = registers;
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
@@ -1051,33 +1085,6 @@ void GuestThread::SetTrapFlag(bool on) {
     carrier_->vcpu().MarkRegistersDirty();
   }
 }
-
-namespace {
-
-// Hands on what a statically linked program's calls of its runtime mean.
-class RuntimeCallReporter : public RuntimeCallSink {
- public:
-  RuntimeCallReporter(Tracking& tracking, Carrier& carrier)
-      : tracking_(tracking), carrier_(carrier) {}
-
-  void Event(std::uint64_t kind, std::uint64_t address, std::uint64_t size,
-             std::uint64_t ip) override {
-    tracking_.OnRuntimeEvent(carrier_, kind, address, size, ip);
-  }
-  void Access(std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip,
-              const RegisterFile& caller) override {
-    tracking_.CheckRuntime(carrier_, kind, address, size, ip, caller);
-  }
-  std::optional<std::uint64_t> ThreadNumber(std::uint64_t pthread) override {
-    return tracking_.ThreadByPointer(pthread);
-  }
-
- private:
-  Tracking& tracking_;
-  Carrier& carrier_;
-};
-
-}  // namespace
 
 // Whether the instruction about to be let through belongs to the runtime inside a statically linked
 // program: then it is not checked, but may begin a call that means something.
@@ -1234,8 +1241,7 @@ void GuestThread::FinishStep() {
   NoteArrival(frame.rip, frame.rsp);
   if (code_cache() != nullptr) {
     EnterView(View::kClosed);
-    EnterCache();
-    return;
+    if (EnterCache() || process_->tracking()->static_runtime() == nullptr) return;
   }
   if (!signal_pending_ && StartStep(true, 0, false)) return;
   EnterView(View::kClosed);

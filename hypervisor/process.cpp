@@ -240,13 +240,15 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   if (!program) return program.error();
   if (tracking_ && !executable.image.interpreter)
     tracking_->SetStaticRuntime(StaticRuntime::Read(executable.file.get(), program->bias));
-  // The runtime's calls in a statically linked program are seen by stepping only.
-  if (tracking_ && executable.image.interpreter && options_.tracking.engine == Engine::kCache) {
+  if (tracking_ && options_.tracking.engine == Engine::kCache) {
     GuestCodeCache::Rules rules;
     rules.filter = !options_.tracking.every_access;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->Drain(); };
+    // The runtime's calls in a statically linked program are seen by stepping through them.
+    if (const StaticRuntime* const runtime = tracking_->static_runtime())
+      rules.refuses = [runtime](std::uint64_t rip) { return runtime->IsRuntime(rip); };
     tracking_->SetCodeCache(
         std::make_unique<GuestCodeCache>(machine_, address_space_, std::move(rules)));
   } else if (tracking_ && options_.tracking.policy == SharingPolicy::kAdaptive) {

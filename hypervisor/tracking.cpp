@@ -789,6 +789,7 @@ void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_
                               std::uint64_t size, std::uint64_t ip) {
   const std::lock_guard lock(mutex_);
   DrainLocked();
+  EndEpoch(carrier);
   const ThreadId thread = NumberOf(carrier);
   HandleRuntimeEventLocked(thread, states_[thread], {0, kind, address, size, ip});
 }
