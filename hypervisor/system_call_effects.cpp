@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -256,6 +258,43 @@ std::uint64_t MessageQueueKey(int fd) {
   return fstat(fd, &status) == 0 ? kFileKeys | Mix(status.st_ino + status.st_dev) : 0;
 }
 
+// Locks on files that belong to whoever opened the file, and so may keep threads from each other
+// (fcntl(2), "Open file description locks"): 0: the call is none. Those of fcntl's older kind
+// belong to the process.
+enum class FileLock : std::uint8_t { kNone, kTaken, kTakenForReading, kGivenBack };
+
+FileLock FileLockOf(const SystemCall& call) {
+  if (call.number == SYS_flock) {
+    switch (call.arguments[1] & ~static_cast<std::uint64_t>(LOCK_NB)) {
+      case LOCK_EX:
+        return FileLock::kTaken;
+      case LOCK_SH:
+        return FileLock::kTakenForReading;
+      default:
+        return FileLock::kGivenBack;
+    }
+  }
+  struct flock lock {};
+  if (call.number != SYS_fcntl ||
+      (call.arguments[1] != F_OFD_SETLK && call.arguments[1] != F_OFD_SETLKW) ||
+      !ReadGuest(call.arguments[2], lock)) {
+    return FileLock::kNone;
+  }
+  return lock.l_type == F_WRLCK   ? FileLock::kTaken
+         : lock.l_type == F_RDLCK ? FileLock::kTakenForReading
+                                  : FileLock::kGivenBack;
+}
+
+// Whether such a lock was ever taken: only then is the end of a descriptor the end of one.
+std::atomic<bool> files_are_locked{false};
+
+std::uint64_t FileLockKey(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
+             ? kFileKeys | Mix(status.st_ino + status.st_dev)
+             : 0;
+}
+
 // What the call gives data to; 0: nothing that hands it on.
 std::uint64_t KeySentTo(const SystemCall& call) {
   const auto descriptor = [&](unsigned argument) {
@@ -273,6 +312,8 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_shutdown:
     case SYS_close:
     case SYS_epoll_ctl:
+    case SYS_timerfd_settime:
+    case SYS_io_uring_enter:
       return DescriptorKey(descriptor(0));
     case SYS_tee:
       return DescriptorKey(descriptor(1));
@@ -304,6 +345,9 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2:
       return result > 0 ? DescriptorKey(descriptor(0)) : 0;
+    case SYS_io_uring_enter:
+      // It was to wait for completions.
+      return call.arguments[2] > 0 ? DescriptorKey(descriptor(0)) : 0;
     case SYS_sendfile:
       return DescriptorKey(descriptor(1));
     case SYS_mq_timedreceive:
@@ -437,6 +481,12 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   };
   publish(KeySentTo(call));
+  // A lock for reading may have been one for writing.
+  if (const FileLock lock = FileLockOf(call); lock == FileLock::kGivenBack ||
+                                              lock == FileLock::kTakenForReading ||
+                                              (call.number == SYS_close && files_are_locked)) {
+    publish(FileLockKey(static_cast<int>(call.arguments[0])));
+  }
   switch (call.number) {
     case SYS_kill:
     case SYS_tkill:
@@ -501,6 +551,11 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
   };
   join(KeyReceivedFrom(call, result));
+  if (const FileLock lock = FileLockOf(call);
+      lock == FileLock::kTaken || lock == FileLock::kTakenForReading) {
+    files_are_locked = true;
+    join(FileLockKey(static_cast<int>(call.arguments[0])));
+  }
   for (const int descriptor : ReadyDescriptors(call, result)) join(DescriptorKey(descriptor));
   for (const int signal : SignalsRead(call, result)) {
     join(SignalKey(signal));
