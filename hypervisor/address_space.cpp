@@ -1007,6 +1007,7 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
     if (Borrowed(address, address + size) || !ClaimGaps(address, address + size, claimed))
       return -ENOMEM;
+    EndShared(address, address + size);
     Freshen(address, address + size);
     ClearEntries(address, address + size);
   }
@@ -1054,7 +1055,26 @@ long AddressSpace::Munmap(std::uint64_t address, std::uint64_t length) {
   return MunmapLocked(address, address + size);
 }
 
+void AddressSpace::EndShared(std::uint64_t start, std::uint64_t end) {
+  if (!rules_.on_shared_memory_ends) return;
+  auto region = FindRegion(start);
+  if (region == regions_.end()) region = regions_.lower_bound(start);
+  for (; region != regions_.end() && region->first < end; ++region) {
+    if (region->second.shared) rules_.on_shared_memory_ends(region->first, region->second.end);
+  }
+}
+
+std::vector<Range> AddressSpace::SharedRegions() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Range> shared;
+  for (const auto& [start, region] : regions_) {
+    if (region.shared) shared.push_back({start, region.end});
+  }
+  return shared;
+}
+
 long AddressSpace::MunmapLocked(std::uint64_t address, std::uint64_t end) {
+  EndShared(address, end);
   for (const Range& part : CoveredParts(address, end)) {
     Freshen(part.start, part.end);
     for (const Range& own : OwnParts(part.start, part.end)) {
@@ -1299,6 +1319,7 @@ long AddressSpace::Shmdt(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto segment = shm_segments_.find(address);
   if (segment == shm_segments_.end()) return -EINVAL;
+  EndShared(address, address + segment->second);
   Freshen(address, address + segment->second);
   ClearEntries(address, address + segment->second);
   const long result = Host(syscall(SYS_shmdt, address));

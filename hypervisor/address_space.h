@@ -112,6 +112,8 @@ struct TrackingRules {
   // at which `publish` is called; likewise.
   std::function<void(const std::vector<ViewMove>& moves, const std::function<void()>& publish)>
       on_views_changed;
+  // The program's shared mapping of [start, end) is about to end; likewise.
+  std::function<void(std::uint64_t start, std::uint64_t end)> on_shared_memory_ends;
 };
 
 class AddressSpace {
@@ -203,6 +205,8 @@ class AddressSpace {
   // --- questions
   std::optional<Region> Find(std::uint64_t address) const;
   std::map<std::uint64_t, Region> Regions() const;
+  // The shared ones.
+  std::vector<Range> SharedRegions() const;
   std::uint64_t break_start() const { return break_start_; }
   Range stack() const;
   PageUse CountPageUse();
@@ -245,6 +249,7 @@ class AddressSpace {
   void DropTranslations(const PageRun& run);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   void Freshen(std::uint64_t start, std::uint64_t end);
+  void EndShared(std::uint64_t start, std::uint64_t end);
   bool TrackedCodeAt(std::uint64_t address);
   long MunmapLocked(std::uint64_t address, std::uint64_t end);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);

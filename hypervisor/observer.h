@@ -102,6 +102,9 @@ class ExecutionObserver {
   virtual void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
                        std::uint64_t length) = 0;
 
+  // The process's shared mapping of [start, end) is about to end.
+  virtual void OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) = 0;
+
   // The history of [from, from + length) is that of [to, to + length), too.
   virtual void OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,
                         std::uint64_t length) = 0;

@@ -90,6 +90,10 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     }
     publish();
   };
+  rules.on_shared_memory_ends = [this](std::uint64_t start, std::uint64_t end) {
+    const std::lock_guard lock(mutex_);
+    Observer().OnSharedMemoryEnds(start, end);
+  };
   space_.SetTrackingRules(std::move(rules));
 }
 
@@ -1202,8 +1206,10 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
 }
 
 ExecutionObserver::Handover Tracking::OnExecute() {
+  const std::vector<Range> shared = space_.SharedRegions();
   const std::lock_guard lock(mutex_);
   DrainLocked();
+  for (const Range& memory : shared) Observer().OnSharedMemoryEnds(memory.start, memory.end);
   return Observer().OnExecute();
 }
 
@@ -1228,8 +1234,10 @@ void Tracking::OnNewDescriptor(Carrier& carrier, int descriptor) {
 }
 
 int Tracking::OnExit(int status) {
+  const std::vector<Range> shared = space_.SharedRegions();
   const std::lock_guard lock(mutex_);
   DrainLocked();
+  for (const Range& memory : shared) Observer().OnSharedMemoryEnds(memory.start, memory.end);
   return Observer().OnExit(status);
 }
 

@@ -633,6 +633,11 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   atomics_.OnUnmap();
 }
 
+void ExecutionEvents::OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) {
+  if (ended_) return;
+  for (const auto& sink : sinks_) sink->OnSharedMemoryEnds(start, end);
+}
+
 void ExecutionEvents::OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,
                                std::uint64_t length) {
   Event event{};

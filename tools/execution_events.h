@@ -42,6 +42,9 @@ class EventSink {
   // descriptors that it needs. The execve may fail, and it may be that of a vfork child.
   virtual void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) = 0;
   virtual void OnExecuteFailed() {}
+  // The process's shared mapping of [start, end) is about to end, perhaps with the process or the
+  // program.
+  virtual void OnSharedMemoryEnds(std::uint64_t /*start*/, std::uint64_t /*end*/) {}
   // The process ends with `status`; returns the status to end with. The last call.
   virtual int OnExit(int status) = 0;
 };
@@ -132,6 +135,7 @@ class ExecutionEvents : public ExecutionObserver {
   void OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t ip) override;
   void OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
   void OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) override;
+  void OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) override;
   void OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t to,
                std::uint64_t length) override;
   void OnCopied(ThreadId thread, std::uint64_t from, std::uint64_t to,

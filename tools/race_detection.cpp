@@ -38,16 +38,17 @@ const char* LockKind(std::uint64_t kind, bool shared) {
 }  // namespace
 
 void to_json(nlohmann::json& json, const RaceDetectionOptions& options) {
-  json = {{"detector", options.detector},       {"json", options.json_path},
-          {"json_fd", options.json_descriptor}, {"suppressions", options.suppressions},
-          {"exit", options.error_exit_code},    {"verbose", options.verbose},
-          {"program", options.program}};
+  json = {{"detector", options.detector},         {"json", options.json_path},
+          {"json_fd", options.json_descriptor},   {"shared_fd", options.shared_descriptor},
+          {"suppressions", options.suppressions}, {"exit", options.error_exit_code},
+          {"verbose", options.verbose},           {"program", options.program}};
 }
 
 void from_json(const nlohmann::json& json, RaceDetectionOptions& options) {
   options.detector = json.value("detector", options.detector);
   options.json_path = json.value("json", "");
   options.json_descriptor = json.value("json_fd", -1);
+  options.shared_descriptor = json.value("shared_fd", -1);
   options.suppressions = json.value("suppressions", "");
   options.error_exit_code = json.value("exit", -1);
   options.verbose = json.value("verbose", false);
@@ -65,6 +66,7 @@ RaceDetection::RaceDetection(const RaceDetectionOptions& options, ExecutionEvent
                }()),
       process_(getpid()) {
   MakeDetector();
+  shared_memory_.Open(options_.shared_descriptor);
 }
 
 void RaceDetection::MakeDetector() {
@@ -100,6 +102,7 @@ void RaceDetection::OnEvents(std::span<const Event> events) {
 void RaceDetection::OnForkedChild() {
   process_ = getpid();
   reports_.Clear();
+  shared_uses_.clear();
   MakeDetector();
   index_ = 0;
 }
@@ -108,7 +111,21 @@ void RaceDetection::OnExecute(nlohmann::json& options, std::vector<int>& descrip
   RaceDetectionOptions handed_on = options_;
   handed_on.json_descriptor = json_.descriptor();
   if (handed_on.json_descriptor >= 0) descriptors.push_back(handed_on.json_descriptor);
+  handed_on.shared_descriptor = shared_memory_.descriptor();
+  if (handed_on.shared_descriptor >= 0) descriptors.push_back(handed_on.shared_descriptor);
   options[kOptionsName] = handed_on;
+}
+
+void RaceDetection::OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) {
+  const auto use = shared_memory_.Note(start, end, process_);
+  if (!use) return;
+  WriteError(
+      fmt::format("trapline: {} ({} bytes) is shared by processes {} and {}: what one of them did "
+                  "there was not "
+                  "compared with what the other did\n",
+                  use->memory, use->size, use->first, use->second));
+  shared_uses_.push_back(*use);
+  WriteJson();
 }
 
 // --- reports
@@ -208,7 +225,12 @@ void RaceDetection::Report(const Race& race) {
 
 void RaceDetection::WriteJson() {
   if (json_.descriptor() < 0) return;
-  if (const Status status = json_.Merge(reports_.ToJson()); !status.ok())
+  nlohmann::json own = reports_.ToJson();
+  for (const SharedMemoryUse& use : shared_uses_) {
+    own["shared_memory"].push_back(
+        {{"memory", use.memory}, {"size", use.size}, {"processes", {use.first, use.second}}});
+  }
+  if (const Status status = json_.Merge(own); !status.ok())
     WriteError(fmt::format("trapline: {}\n", status.message()));
 }
 

@@ -12,17 +12,19 @@
 #include "tools/execution_events.h"
 #include "tools/race_json_file.h"
 #include "tools/race_report.h"
+#include "tools/shared_memory.h"
 
 namespace trapline {
 
 struct RaceDetectionOptions {
   std::string detector = "fasttrack";
-  std::string json_path;     // empty: none
-  int json_descriptor = -1;  // inherited through execve
-  std::string suppressions;  // path; empty: none
-  int error_exit_code = -1;  // status to end with when races were found; -1: the program's own
-  bool verbose = false;      // a summary even if nothing was found
-  std::string program;       // as the user named it
+  std::string json_path;       // empty: none
+  int json_descriptor = -1;    // inherited through execve
+  int shared_descriptor = -1;  // SharedMemoryTable's; likewise
+  std::string suppressions;    // path; empty: none
+  int error_exit_code = -1;    // status to end with when races were found; -1: the program's own
+  bool verbose = false;        // a summary even if nothing was found
+  std::string program;         // as the user named it
 };
 // For a monitor that execve starts.
 void to_json(nlohmann::json& json, const RaceDetectionOptions& options);
@@ -43,6 +45,7 @@ class RaceDetection : public EventSink {
 
   void OnEvents(std::span<const Event> events) override;
   void OnForkedChild() override;
+  void OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
   int OnExit(int status) override;
 
@@ -59,6 +62,8 @@ class RaceDetection : public EventSink {
   ExecutionEvents& events_;
   RaceReports reports_;
   RaceJsonFile json_;
+  SharedMemoryTable shared_memory_;
+  std::vector<SharedMemoryUse> shared_uses_;  // what it has told
 
   std::unique_ptr<Detector> detector_;
   std::uint64_t index_ = 0;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -79,7 +80,8 @@ json EmptyForm(const std::string& program) {
           {"program", program},
           {"summary", {{"races", 0}, {"occurrences", 0}, {"suppressed", 0}, {"processes", 0}}},
           {"processes", json::array()},
-          {"races", json::array()}};
+          {"races", json::array()},
+          {"shared_memory", json::array()}};
 }
 
 // Function and path names may be of any bytes.
@@ -170,6 +172,11 @@ Status RaceJsonFile::Merge(const json& process) {
   RemoveFrom(form["processes"], own);
   form["processes"].push_back(own);
   for (const json& race : process["races"]) form["races"].push_back(race);
+  // Told once in a run, and never taken back.
+  json& shared = form["shared_memory"];
+  for (const json& use : process.value("shared_memory", json::array())) {
+    if (std::find(shared.begin(), shared.end(), use) == shared.end()) shared.push_back(use);
+  }
   Summarise(form);
   if (!WriteAll(descriptor_, Text(form))) {
     const int error = errno;

@@ -79,6 +79,7 @@ class Program:
     locks: dict = field(default_factory=dict)      # line: how many locks a report of it names
     tsan_differs: str = ""                         # why ThreadSanitizer's verdict is another one
     says: list = field(default_factory=list)       # lines' beginnings on standard error
+    shared: int = 0                                # pieces of memory that processes share, in the report
     exit_status: int = 0
     seconds: float = 30
 
@@ -171,6 +172,8 @@ def read_program(source, root):
             program.tags = set(rest)
         elif word == "SAYS":
             program.says.append(found[2])
+        elif word == "SHARED":
+            program.shared = int(rest[0])
         elif word == "EXIT":
             program.exit_status = int(rest[0])
         elif word == "SECONDS":

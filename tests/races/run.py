@@ -171,7 +171,11 @@ class Suite:
             problems.append("no JSON report was written")
         else:
             try:
-                races = reports.from_json(json.loads(report.read_text()), case)
+                written = json.loads(report.read_text())
+                races = reports.from_json(written, case)
+                shared = written["shared_memory"]
+                if len(shared) != program.shared:
+                    problems.append(f"{len(shared)} pieces of memory shared by processes, not {program.shared}: {shared}")
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 problems.append(f"unusable JSON report: {type(error).__name__}: {error}")
             else:
