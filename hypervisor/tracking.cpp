@@ -174,6 +174,8 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     ++releases_;
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
+    ++releases_;
+    WatchIfReadLocked(thread, {clear_child_tid, sizeof(std::uint32_t)});
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   Observer().OnThreadEnd(thread);
@@ -345,6 +347,7 @@ void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
 void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   Observer().OnAcquire(thread, address, size);
+  if (thread_words_.contains(address)) Observer().OnEdge(thread, EventKind::kHappensAfter, address);
   AcquireFormerLocked(thread, address, address + size);
 }
 
@@ -1009,10 +1012,15 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
     // Whoever read it so far waited for this: those were atomic loads.
     Observer().OnHistoryEnds(thread, word, word + size);
   }
+  WatchIfReadLocked(thread, {word, size});
+}
+
+// Who has read the word may read it again without being heard of: all but `thread` watch it.
+void Tracking::WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word) {
   for (auto& [other, state] : states_) {
     if (other != thread && (state.read_more || std::find(state.reads.begin(), state.reads.end(),
-                                                         word) != state.reads.end())) {
-      Watch(state, {word, size});
+                                                         word.address) != state.reads.end())) {
+      Watch(state, word);
     }
   }
 }

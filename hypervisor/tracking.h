@@ -232,6 +232,7 @@ class Tracking {
   // All that was known of the program's memory.
   void ForgetMemoryLocked();
   static void Watch(ThreadState& state, const ThreadState::Word& word);
+  void WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word);
   void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends);
   // What an owner did on its private pages was not seen, releases included. Whoever reads a word
   // there atomically later may have read one: it is ordered after all the owner did until it lost

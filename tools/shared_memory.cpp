@@ -16,15 +16,29 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;  // bytes
 
-FileDescriptor OpenProc(const char* path) {
-  return OpenOutOfTheWay([path] { return open(path, O_RDONLY | O_CLOEXEC); });
-}
+// A file that is open for a moment, where the program does not see it.
+class ProcFile {
+ public:
+  explicit ProcFile(const char* path)
+      : descriptor_(OpenOutOfTheWay([path] { return open(path, O_RDONLY | O_CLOEXEC); })) {}
+  ~ProcFile() {
+    if (descriptor_.valid()) ForgetMonitorDescriptor(descriptor_.get());
+  }
+  ProcFile(const ProcFile&) = delete;
+  ProcFile& operator=(const ProcFile&) = delete;
+
+  bool valid() const { return descriptor_.valid(); }
+  int get() const { return descriptor_.get(); }
+
+ private:
+  FileDescriptor descriptor_;
+};
 
 // Whether a page of [start, end) is in the process's page table, in memory or swapped out:
 // Documentation/admin-guide/mm/pagemap.rst.
 bool IsUsed(std::uint64_t start, std::uint64_t end) {
   constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
-  const FileDescriptor pages = OpenProc("/proc/self/pagemap");
+  const ProcFile pages("/proc/self/pagemap");
   if (!pages.valid()) return false;
   std::array<std::uint64_t, 4096> entries{};
   for (std::uint64_t page = start / kPage; page < end / kPage; page += entries.size()) {
@@ -47,7 +61,7 @@ struct Mapping {
 
 // The shared mapping at `address`, if that is the process's own to use.
 std::optional<Mapping> MappingAt(std::uint64_t address) {
-  const FileDescriptor maps = OpenProc("/proc/self/maps");
+  const ProcFile maps("/proc/self/maps");
   if (!maps.valid()) return std::nullopt;
   std::string text;
   std::array<char, 65536> buffer{};
@@ -105,7 +119,9 @@ struct SharedMemoryTable::Table {
 
 SharedMemoryTable::~SharedMemoryTable() {
   if (table_ != nullptr) munmap(table_, sizeof(Table));
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_ < 0) return;
+  ForgetMonitorDescriptor(descriptor_);
+  close(descriptor_);
 }
 
 void SharedMemoryTable::Open(int inherited) {
