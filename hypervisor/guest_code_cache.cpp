@@ -174,7 +174,9 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
 
 std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip) {
   std::unique_lock lock(mutex_);
-  return Translate(lock, thread, [&] { return present().Translate(rip); });
+  // A region that jumps to refused code ends in a block for it, which only leaves.
+  const bool refused = rules_.refuses && rules_.refuses(rip);
+  return Translate(lock, thread, [&] { return refused ? 0 : present().Translate(rip); });
 }
 
 GuestCodeCache::Continuation GuestCodeCache::Follow(CacheThread& thread, std::uint64_t rip) {
