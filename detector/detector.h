@@ -82,6 +82,9 @@ class Detector {
   // of them, but one virtual call for all.
   virtual void OnEvents(std::span<const Event> events, std::uint64_t first_index) = 0;
 
+  // Whether kMoment, kEarlierRead and kEarlierWrite may stand for accesses that a thread repeats.
+  virtual bool TakesRepeats() const { return false; }
+
   // The execution is over; called once. Engines that work on windows solve their last window here.
   virtual void Finish() {}
 

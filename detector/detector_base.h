@@ -41,7 +41,10 @@ inline constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
 //   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
-// and may hide OnSampling. Waiting for shadow memory is most of the work, so a detector may look
+// and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
+//   OnMoment(ThreadId thread, std::uint64_t moment)
+//   OnEarlier(const Event&, std::uint64_t index)          kEarlierRead, kEarlierWrite
+// Waiting for shadow memory is most of the work, so a detector may look
 // ahead. It then has a type Hint and
 //   Hint PrefetchLine(const Event&)
 //   void PrefetchCell(const Event&, Hint)
@@ -185,6 +188,17 @@ class DetectorBase : public Detector {
       case EventKind::kMissingBegin:
       case EventKind::kMissingEnd:
         break;  // only the predictive engines know what to do with missing code
+      case EventKind::kMoment:
+      case EventKind::kEarlierRead:
+      case EventKind::kEarlierWrite:
+        if constexpr (requires { derived().OnEarlier(event, index); }) {
+          if (event.kind == EventKind::kMoment) {
+            derived().OnMoment(event.thread, event.aux);
+          } else {
+            derived().OnEarlier(event, index);
+          }
+        }
+        break;
     }
   }
 

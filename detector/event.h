@@ -46,6 +46,10 @@ enum class EventKind : std::uint8_t {
   kSamplingEnd,
   kMissingBegin,  // thread calls untracked code `ip` that may touch [address, address+size)
   kMissingEnd,
+  // Of an execution as it runs only, never in a log:
+  kMoment,       // from moment `aux` on the thread's clock is what it is now
+  kEarlierRead,  // what the thread read or wrote before, it did again, last at moment `aux`; nobody
+  kEarlierWrite  // else did anything in between that the access could race with
 };
 
 // C++11 memory orders as far as they are known; kSeqCst where nothing better is.

@@ -1,5 +1,7 @@
 #include "detector/fasttrack.h"
 
+#include <algorithm>
+
 namespace trapline {
 
 bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch epoch,
@@ -36,6 +38,27 @@ void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, st
       return record;
     });
   });
+}
+
+void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch epoch,
+                               const VectorClock& clock, RaceLog* log) {
+  if (places_.WantsCollection()) CollectPlaces();
+  shadow_.ForEach(event.address, event.size,
+                  [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
+                    cell.Repeat(
+                        event.kind == EventKind::kWrite, epoch, clock,
+                        [&](AccessRecord before) {
+                          // By the same instruction: its calls are likely to be the same, too, and
+                          // of this access nobody knows them.
+                          if (before.epoch.empty() || places_[before.place()].ip != event.ip)
+                            return Pack(event, index, epoch, address);
+                          before.epoch = epoch;
+                          return before;
+                        },
+                        [&](const AccessRecord& prior, EventKind kind) {
+                          Report(prior, kind, event, index, address, size, log);
+                        });
+                  });
 }
 
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
@@ -86,6 +109,30 @@ void FastTrack::Check(const Event& event, std::uint64_t index, Hint hint) {
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_, hint)) {
     CheckAgainstAtomics(event, index);
   }
+}
+
+void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
+  constexpr std::size_t kMost = 1 << 16;  // repeats are told long before they are as old as that
+  if (thread >= moments_.size()) moments_.resize(thread + 1);
+  std::deque<Moment>& moments = moments_[thread];
+  const Clock clock = synchronisation_.EpochOf(thread).clock();
+  if (!moments.empty() && moments.back().clock == clock) return;
+  moments.push_back({moment, clock});
+  if (moments.size() > kMost) moments.pop_front();
+}
+
+void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
+  if (earlier.thread >= moments_.size()) return;
+  const std::deque<Moment>& moments = moments_[earlier.thread];
+  const auto next = std::upper_bound(
+      moments.begin(), moments.end(), earlier.aux,
+      [](std::uint64_t moment, const Moment& other) { return moment < other.moment; });
+  if (next == moments.begin()) return;
+  Event event = earlier;
+  event.kind = earlier.kind == EventKind::kEarlierWrite ? EventKind::kWrite : EventKind::kRead;
+  event.aux = 0;
+  analysis_.Repeat(event, index, Epoch(event.thread, std::prev(next)->clock),
+                   synchronisation_.ClockOf(event.thread), &race_log_);
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,10 @@ class FastTrackAnalysis {
 
   // The checks of an atomic access against earlier plain ones.
   void Check(const Event& atomic, std::uint64_t index, const VectorClock& clock, RaceLog* log);
+
+  // The access was repeated in `epoch`, as FastTrackCell::Repeat has it.
+  void Repeat(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
+              RaceLog* log);
 
   // Each brings in what the next one needs.
   Hint PrefetchLine(const Event& event) {
@@ -138,6 +143,9 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
     analysis_.Check(atomic, index, synchronisation_.ClockOf(atomic.thread), &race_log_);
   }
+  void OnMoment(ThreadId thread, std::uint64_t moment);
+  void OnEarlier(const Event& event, std::uint64_t index);
+  bool TakesRepeats() const override { return true; }
   void OnClear(std::uint64_t address, std::uint64_t size);
   void OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 
@@ -146,6 +154,13 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
 
  private:
   [[gnu::noinline]] void Check(const Event& event, std::uint64_t index, Hint hint);
+
+  // From which moment on a thread's clock was what, by thread. Older ones nobody asks for.
+  struct Moment {
+    std::uint64_t moment;
+    Clock clock;
+  };
+  std::vector<std::deque<Moment>> moments_;
 
   FastTrackAnalysis analysis_;
   std::string_view name_;

@@ -108,6 +108,26 @@ class alignas(32) FastTrackCell {
     });
   }
 
+  // The thread of `epoch` has read or written again what it had before, then, and nobody else has
+  // done anything in between that this could race with: W_x or R_x(t) moves on, to now(what it
+  // was). The checks find what came at the same time.
+  template <class Now, class OnRace>
+  void Repeat(bool is_write, Epoch epoch, const VectorClockOver<Allocator>& clock, Now&& now,
+              OnRace&& on_race) {
+    Check(clock, is_write, on_race);
+    if (is_write) {
+      if (write_.epoch.thread() == epoch.thread()) Advance(write_, epoch, now);
+    } else if (shared()) {
+      if (!readers()->Update(epoch.thread(),
+                             [&](AccessRecord& read) { Advance(read, epoch, now); }))
+        SetReaders(readers()->Put(now(AccessRecord{})));
+    } else if (read_.epoch.empty() || read_.epoch.thread() == epoch.thread()) {
+      Advance(read_, epoch, now);
+    } else {
+      SetReaders(Readers::New(read_, now(AccessRecord{})));
+    }
+  }
+
   // Replaces all accesses remembered by change(const AccessRecord&), of the same epochs.
   template <class Change>
   void Transform(Change&& change) {
@@ -126,6 +146,11 @@ class alignas(32) FastTrackCell {
 
  private:
   using Readers = ReaderList<Allocator>;
+
+  template <class Now>
+  static void Advance(AccessRecord& record, Epoch epoch, Now&& now) {
+    if (record.epoch.clock() < epoch.clock()) record = now(record);
+  }
   static constexpr std::uint64_t kSharedTag = ~std::uint64_t{0};  // not the epoch of any thread
 
   bool shared() const { return read_.epoch.bits() == kSharedTag; }

@@ -56,6 +56,19 @@ class ReaderList {
     return list;
   }
 
+  // Calls update(AccessRecord&) for the read of `thread`; returns whether there is one.
+  template <class Change>
+  bool Update(ThreadId thread, Change&& update) {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      if (epochs()[i].thread() != thread) continue;
+      AccessRecord read{epochs()[i], positions()[i]};
+      update(read);
+      Set(i, read);
+      return true;
+    }
+    return false;
+  }
+
   // Calls visit(const AccessRecord&) for each read.
   template <class Visit>
   void ForEach(Visit&& visit) const {

@@ -183,6 +183,9 @@ void TreeFilter::Follow(const Event& event) {
     case EventKind::kThreadEnd:
     case EventKind::kMissingBegin:
     case EventKind::kMissingEnd:
+    case EventKind::kMoment:
+    case EventKind::kEarlierRead:
+    case EventKind::kEarlierWrite:
       break;
   }
 }

@@ -82,7 +82,46 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     sub TRAPLINE_QUEUE_TAIL, %r8
     cmp $TRAPLINE_QUEUE_ENTRIES, %r8
     jae trapline_agent_event_full
-    cmp $32, %rdi
+    cmpq $0, TRAPLINE_THREAD_TRACKING
+    je 9f                           // nothing is a repeat, and not all is in view
+    cmp $TRAPLINE_EVENT_COPY_HISTORY, %rdi
+    jae 6f
+    lea -TRAPLINE_EVENT_IGNORE_BEGIN(%rdi), %r9
+    cmp $(TRAPLINE_EVENT_IGNORE_SYNC_END - TRAPLINE_EVENT_IGNORE_BEGIN), %r9
+    ja 10f
+6:  movq $0, TRAPLINE_REPEATS       // the thread is not always itself, or not watched: no repeats
+    jmp 9f
+10: lea -TRAPLINE_EVENT_ALLOCATE(%rdi), %r9
+    cmp $1, %r9
+    ja 9f
+    cmpq $0, TRAPLINE_REPEATS
+    je 9f
+    test %rdx, %rdx
+    jz 9f
+    // A block that is given out or back: nobody uses its bytes, and nothing there is a repeat.
+    mov %rsi, %r10
+    and $-16, %r10
+    lea (%rsi, %rdx), %r11
+    mov $(16 << TRAPLINE_REPEAT_BLOCK_BITS), %r9d
+    cmp %r9, %rdx
+    jbe 7f
+    lea (%r10, %r9), %r11
+7:  mov %r10, %r8
+    mov %r10, %r9
+    shr $4, %r8
+    shr $24, %r9
+    xor %r9, %r8
+    and $((1 << TRAPLINE_REPEAT_BLOCK_BITS) - 1), %r8d
+    mov TRAPLINE_REPEAT_USE(, %r8, 4), %r9d
+    test $((1 << TRAPLINE_REPEAT_USE_BITS) - 1), %r9d
+    jz 8f
+    or $((1 << TRAPLINE_REPEAT_USE_BITS) - 1), %r9d
+    inc %r9d
+    mov %r9d, TRAPLINE_REPEAT_USE(, %r8, 4)
+8:  add $16, %r10
+    cmp %r11, %r10
+    jb 7b
+9:  cmp $32, %rdi
     jae 4f
     mov $TRAPLINE_IN_EPOCH_EVENTS, %r9d
     bt %edi, %r9d
@@ -94,10 +133,26 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     lea 7(%rsi, %rdx), %r9          // a new block: what was seen there need not hold any longer
     mov %rsi, %r10
     and $-8, %r10
-3:  mov %r10d, %r8d
+    .macro CLEAR_CELLS shift, count // of the accesses of one size to the word at r10
+    mov %r10d, %r8d
+    .if \shift > 0
+    shl $\shift, %r8d
+    .endif
+    .set cell, 0
+    .rept \count
     and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %r8d
     movq $0, TRAPLINE_CACHE_FILTER(%r8)
     movq $0, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%r8)
+    .set cell, cell + 1
+    .if cell < \count
+    add $8, %r8d
+    .endif
+    .endr
+    .endm
+3:  CLEAR_CELLS 0, 1
+    CLEAR_CELLS 1, 2
+    CLEAR_CELLS 2, 4
+    CLEAR_CELLS 3, 8
     add $8, %r10
     cmp %r9, %r10
     jb 3b
@@ -170,7 +225,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     mov TRAPLINE_QUEUE_HEAD, %rax
     mov %rax, %r8
     sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 2), %r8
+    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - TRAPLINE_MOST_REPEATS_AT_ONCE - 2), %r8
     jae trapline_agent_cache_full
 
     decq TRAPLINE_CACHE_LEAVE_AFTER
@@ -192,6 +247,21 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     movq $0, (%r10)                 // they all are: no frame is known
 2:  mov %r8, TRAPLINE_CACHE_NEXT_FRAME
 
+    cmpq $0, TRAPLINE_REPEATS
+    je 1f
+    push %rdi
+    push %rsi
+    push %rdx
+    push %r10
+    call trapline_agent_begin + (TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE)
+    pop %r10
+    pop %rdx
+    pop %rsi
+    pop %rdi
+    test %al, %al
+    jnz 12f                         // nothing to tell
+    mov TRAPLINE_QUEUE_HEAD, %rax
+1:
     // Frames that the monitor does not know yet, outermost first.
     mov %r10, %r11
     xor %ecx, %ecx
@@ -259,7 +329,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     // The filter: not again in this epoch. What atomic operations do says nothing of plain ones to come.
     cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
     jne 9f
-    mov TRAPLINE_SITE_SIZE(%rdi), %eax
+12: mov TRAPLINE_SITE_SIZE(%rdi), %eax
     lea -1(%rax), %edx
     mov $7, %ecx
     test %eax, %edx
@@ -269,7 +339,13 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     cmovb %edx, %ecx
 1:  mov TRAPLINE_CACHE_SIGNATURE(, %rcx, 8), %rax
     add %rsi, %rax
-    mov %esi, %ecx
+    mov $3, %edx                    // CacheThread::FilterShift
+    sub %ecx, %edx
+    mov $0, %ecx
+    cmovns %edx, %ecx
+    mov %esi, %edx
+    shl %cl, %edx
+    mov %edx, %ecx
     and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %ecx
     cmpb $0, TRAPLINE_SITE_WRITE(%rdi)
     jne 2f
@@ -296,7 +372,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
 
     // With registers: an instruction that only they tell of, or what the runtime reports of its caller.
 10: cmpb $0, TRAPLINE_SITE_REPORT(%rdi)
-    jne 12f
+    jne 13f
     movzbl TRAPLINE_SITE_REPEATED(%rdi), %ecx
     dec %ecx
     js trapline_agent_cache_many
@@ -322,7 +398,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     jg 9b
     movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
     ret
-12:
+13:
     mov TRAPLINE_FILE_RDI(%rdx), %r10
     cmp $TRAPLINE_EVENT_READ, %r10
     je 11f

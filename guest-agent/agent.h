@@ -9,6 +9,7 @@
 #include "guest-agent/layout.h"
 
 extern "C" {
+extern const char __stop_trapline_repeats[];  // the end of repeats.cpp's section, by the linker
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_resume[],
     trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
@@ -19,6 +20,16 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_cache_full[], trapline_agent_cache_many[];
 }
 
+namespace trapline {
+struct AccessSite;
+struct RegisterFile;
+}  // namespace trapline
+
+// The one function of repeats.cpp, at the beginning of its section: whether an access need not be
+// told of. `registers`: null but for sites that only they tell of.
+extern "C" bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t address,
+                                       const trapline::RegisterFile* registers);
+
 namespace trapline::agent {
 
 // Guest address of an entry point, from its place in the blob.
@@ -26,11 +37,21 @@ inline std::uint64_t GuestAddressOf(const char* entry) {
   return TRAPLINE_AGENT_CODE + static_cast<std::uint64_t>(entry - trapline_agent_begin);
 }
 
+// Of agent.S.
 inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
 }
+// Of repeats.cpp, which lies at TRAPLINE_AGENT_REPEATS.
+inline const char* RepeatsBlob() { return reinterpret_cast<const char*>(&trapline_agent_repeats); }
+inline std::size_t RepeatsSize() {
+  return static_cast<std::size_t>(__stop_trapline_repeats - RepeatsBlob());
+}
+// Of both, and what lies between them.
+inline std::size_t CodeSize() {
+  return TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE + RepeatsSize();
+}
 
-// Whether a guest address lies in the blob.
+// Whether a guest address lies in agent.S's part.
 inline bool Contains(std::uint64_t address) {
   return address >= TRAPLINE_AGENT_CODE && address < TRAPLINE_AGENT_CODE + BlobSize();
 }
@@ -74,6 +95,9 @@ struct ThreadPage {
   // the queue moves tail.
   std::uint64_t queue_head, queue_tail;
   std::uint64_t native;  // Carrier::native(), which the monitor sets
+  // repeats.h: 1 + the number of the thread's table, or kUsedByOthers; and how many accesses were
+  // found to be repeats.
+  std::uint64_t repeat_user, repeats;
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {
@@ -105,6 +129,10 @@ static_assert(TRAPLINE_IN_EPOCH_EVENTS ==
                1 << TRAPLINE_SYNC_CREATED | 1 << TRAPLINE_SYNC_USED));
 static_assert(TRAPLINE_EVENT_READ == TRAPLINE_READ && TRAPLINE_EVENT_WRITE == TRAPLINE_WRITE);
 static_assert(TRAPLINE_EVENT_FIBER_CREATE == TRAPLINE_FIBER_CREATE);
+static_assert(TRAPLINE_EVENT_ALLOCATE == TRAPLINE_ALLOCATE && TRAPLINE_EVENT_FREE == TRAPLINE_FREE);
+static_assert(TRAPLINE_EVENT_IGNORE_BEGIN == TRAPLINE_IGNORE_BEGIN &&
+              TRAPLINE_EVENT_IGNORE_SYNC_END == TRAPLINE_IGNORE_SYNC_END &&
+              TRAPLINE_EVENT_COPY_HISTORY == TRAPLINE_COPY_HISTORY);
 static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);

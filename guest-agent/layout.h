@@ -11,6 +11,7 @@
 
 // Code: readable and executable in ring 3, the same page in every page table.
 #define TRAPLINE_AGENT_CODE 0x7fe00000
+#define TRAPLINE_AGENT_REPEATS 0x7fe02000  // behind it: repeats.cpp, whose function is its first
 
 // One page all threads share, writable: the sequence number of the next event.
 #define TRAPLINE_SHARED_PAGE 0x7fe80000
@@ -60,6 +61,13 @@
 #define TRAPLINE_QUEUED_ACCESS 65
 #define TRAPLINE_QUEUED_LONG_READ 66
 #define TRAPLINE_QUEUED_LONG_WRITE 67
+// A repeat: `address` and `ip` as those of an access, `size` its moment; in the upper half of `kind`
+// the thread's number, and above what is named here.
+#define TRAPLINE_QUEUED_REPEAT 68
+#define TRAPLINE_QUEUED_REPEAT_SIZE 56
+#define TRAPLINE_QUEUED_REPEAT_WRITE (1ull << 63)
+// The most of them that one access ends: those of each thread's line, and of one line more.
+#define TRAPLINE_MOST_REPEATS_AT_ONCE 136
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
 
 // The code cache: the monitor and all threads have it at the same addresses.
@@ -70,7 +78,13 @@
 #define TRAPLINE_CACHE_TABLE 0x72000000
 #define TRAPLINE_CACHE_TABLE_STRIDE 0x200000
 #define TRAPLINE_CACHE_SITES 0x72400000
-#define TRAPLINE_CACHE_END 0x72c00000
+#define TRAPLINE_CACHE_DATA_END 0x72c00000
+// What need not be told of again (repeats.h), and its words, one for each block of memory.
+#define TRAPLINE_REPEATS 0x72c00000
+#define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x1000)
+#define TRAPLINE_REPEAT_BLOCK_BITS 20
+#define TRAPLINE_REPEAT_USE_BITS 5
+#define TRAPLINE_CACHE_END 0x76100000
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11
@@ -82,10 +96,15 @@
 #define TRAPLINE_IN_EPOCH_EVENTS                                                                  \
   (1 << 1 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 14 | 1 << 16 | 1 << 18 | \
    1 << 19 | 1 << 21 | 1 << 27 | 1 << 28)
-#define TRAPLINE_SMALL_BLOCK 512  // bytes
+#define TRAPLINE_SMALL_BLOCK 128  // bytes
 // TRAPLINE_READ and TRAPLINE_WRITE.
 #define TRAPLINE_EVENT_READ 22
 #define TRAPLINE_EVENT_WRITE 23
+#define TRAPLINE_EVENT_ALLOCATE 11
+#define TRAPLINE_EVENT_FREE 12
+#define TRAPLINE_EVENT_IGNORE_BEGIN 14
+#define TRAPLINE_EVENT_IGNORE_SYNC_END 17
+#define TRAPLINE_EVENT_COPY_HISTORY 40
 #define TRAPLINE_EVENT_FIBER_CREATE 43
 
 // Fields of the thread page that the agent's code reads and writes; agent.h checks them.

@@ -44,7 +44,7 @@ static_assert(offsetof(RegisterFile, gpr) == 0 && kRcx * 8 == TRAPLINE_FILE_RCX 
 static_assert(TRAPLINE_TSS + 2 * kPageSize <= kMirrorOffset);
 static_assert(CacheMemory::kTableSize <= TRAPLINE_CACHE_TABLE_STRIDE);
 static_assert(TRAPLINE_CACHE_TABLE + 2 * TRAPLINE_CACHE_TABLE_STRIDE <= TRAPLINE_CACHE_SITES);
-static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CACHE_END);
+static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CACHE_DATA_END);
 
 }  // namespace
 

@@ -65,6 +65,8 @@ class GuestCodeCache {
   // What the filter has seen need not hold any longer. The thread may be running.
   static void EndEpoch(CacheThread& thread);
 
+  bool filters() const { return rules_.filter; }
+
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {
     return rip >= TRAPLINE_CACHE_CODE && rip < TRAPLINE_CACHE_CODE + size_.bytes;

@@ -67,8 +67,9 @@ bool UsesGsBase(const Instruction& in) {
 
 // In the agent's part of the code cache's slow path, which ends by leaving if that is asked for.
 bool IsInSlowPath(std::uint64_t rip) {
-  return rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
-         rip <= agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength;
+  return (rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
+          rip <= agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength) ||
+         rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize();
 }
 
 // Inside trapline_agent_event: nothing has happened until the new head is stored, and after
@@ -948,6 +949,10 @@ void GuestThread::GoNative() {
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   native_since_ = ProcessorTime();
   exits_took_ = 0;
+  const std::uint64_t repeats = carrier_->thread_page().repeats;
+  const std::int64_t accesses = patience_ - GuestCodeCache::ThreadOf(*carrier_).leave_after;
+  repeats_much_ = 2 * static_cast<std::int64_t>(repeats - repeats_then_) > accesses;
+  repeats_then_ = repeats;
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -978,8 +983,10 @@ bool GuestThread::EnterCache() {
     ++counters().returns;
     const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
-    const std::uint64_t useful = stint - std::min(stint, exits_took_);
-    patience_ = useful * kCacheSlowdown < exits_took_ + cache_faults_took_ + exit_cost
+    static const std::uint64_t kRefill = getenv("TRAPLINE_REFILL") ? strtoull(getenv("TRAPLINE_REFILL"),nullptr,10) : 0;
+    static const std::uint64_t kSlow = getenv("TRAPLINE_SLOW") ? strtoull(getenv("TRAPLINE_SLOW"),nullptr,10) : kCacheSlowdown;
+    const std::uint64_t useful = stint - std::min(stint, exits_took_ + (repeats_much_ ? kRefill : 0));
+    patience_ = useful * kSlow < exits_took_ + cache_faults_took_ + exit_cost
                     ? std::min(patience_ * 2, kLongestPatience)
                     : std::max(patience_ / 2, shortest_patience_);
     cache_faults_took_ = 0;

@@ -182,6 +182,9 @@ class GuestThread {
   std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
   // Accesses in the code cache before native code is tried again.
   std::int64_t patience_ = 0, shortest_patience_ = 0;
+  // In the code cache lately: whether most accesses were repeats, and how many had been before.
+  bool repeats_much_ = false;
+  std::uint64_t repeats_then_ = 0;
   std::optional<Step> step_;
   ClientRequests client_requests_;
   RuntimeCalls runtime_calls_;  // of a statically linked program

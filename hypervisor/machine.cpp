@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "guest-agent/repeats.h"
+
 namespace trapline {
 namespace {
 
@@ -19,6 +21,9 @@ constexpr std::uint64_t kSupervisorData =
 
 constexpr std::uint32_t kMsrStar = 0xc0000081, kMsrLstar = 0xc0000082, kMsrFmask = 0xc0000084;
 constexpr std::uint64_t kFlagTrap = 0x100;
+
+// Of agent::RepeatMemory, what trapline_agent_event uses.
+constexpr std::uint64_t kRepeatView = offsetof(agent::RepeatMemory, tables);
 
 // Control register bits, Intel SDM vol. 3, 2.5.
 constexpr std::uint64_t kCr0 = 0x80050033;  // PG AM WP NE ET MP PE
@@ -74,7 +79,7 @@ PageTable& Carrier::view(View view) {
   auto& table = views_[static_cast<unsigned>(view)];
   if (table) return *table;
   table = std::make_unique<PageTable>(memory_);
-  table->Map({TRAPLINE_AGENT_CODE}, system_.agent, AlignUp(agent::BlobSize(), kPageSize),
+  table->Map({TRAPLINE_AGENT_CODE}, system_.agent, AlignUp(agent::CodeSize(), kPageSize),
              kUserPage);
   table->Map({TRAPLINE_SHARED_PAGE}, system_.shared, kPageSize,
              kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
@@ -84,14 +89,28 @@ PageTable& Carrier::view(View view) {
              kSupervisorData);
   table->Map({TRAPLINE_IDT}, system_.idt, kPageSize, kSupervisorData);
   table->Map({TRAPLINE_TSS}, system_.tss, kPageSize, kSupervisorData);
+  // `size` bytes of the code cache's range, at `offset` from their place.
+  const auto map_cache = [&](std::uint64_t start, std::uint64_t size, std::uint64_t flags,
+                             std::uint64_t offset = 0) {
+    constexpr std::uint64_t kBlock = SystemPages::kCacheBlock;
+    for (std::uint64_t at = start; at < start + size;) {
+      const std::uint64_t end = std::min(start + size, AlignDown(at, kBlock) + kBlock);
+      const GuestPhysical block = (*system_.code_cache)[(at - TRAPLINE_CACHE_BASE) / kBlock];
+      table->Map({offset + at}, block + at % kBlock, end - at, flags);
+      at = end;
+    }
+  };
+  constexpr std::uint64_t kShared = kUserPage | PageEntry::kWritable | PageEntry::kNoExecute;
+  // For trapline_agent_event, while accesses are tracked.
+  if (view == View::kOpen && system_.code_cache) map_cache(TRAPLINE_REPEATS, kRepeatView, kShared);
   if (view == View::kClosed && system_.code_cache) {
-    const auto& [code, data] = *system_.code_cache;
-    table->Map({TRAPLINE_CACHE_CODE}, code, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
-    table->Map({TRAPLINE_CACHE_TABLE}, data, TRAPLINE_CACHE_END - TRAPLINE_CACHE_TABLE,
-               kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
+    map_cache(TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
+    map_cache(TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_TABLE, kShared);
+    map_cache(TRAPLINE_REPEATS, sizeof(agent::RepeatMemory), kShared);
+    map_cache(TRAPLINE_REPEATS, kRepeatView, kShared, kMirrorOffset);
     // The agent's code runs from the cache, too.
     table->Map({kMirrorOffset + TRAPLINE_AGENT_CODE}, system_.agent,
-               AlignUp(agent::BlobSize(), kPageSize), kUserPage | PageEntry::kNoExecute);
+               AlignUp(agent::CodeSize(), kPageSize), kUserPage | PageEntry::kNoExecute);
     table->Map({kMirrorOffset + TRAPLINE_SHARED_PAGE}, system_.shared, kPageSize,
                kUserPage | PageEntry::kWritable | PageEntry::kNoExecute);
     table->Map({kMirrorOffset + TRAPLINE_THREAD_PAGE}, region_, TRAPLINE_THREAD_PAGES * kPageSize,
@@ -130,10 +149,12 @@ void Machine::ShowCodeCache() {
   };
   reserve(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END, PROT_READ | PROT_WRITE);
   reserve(kLowMirrorStart, kLowMirrorEnd, PROT_NONE);
-  const auto physical = [&](std::uint64_t address) {
-    return memory_->PhysicalOf({address}, TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
-  };
-  system_.code_cache = {physical(TRAPLINE_CACHE_CODE), physical(TRAPLINE_CACHE_TABLE)};
+  system_.code_cache.emplace();
+  for (std::uint64_t block = 0; block < system_.code_cache->size(); ++block) {
+    (*system_.code_cache)[block] =
+        memory_->PhysicalOf({TRAPLINE_CACHE_BASE + block * SystemPages::kCacheBlock},
+                            TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
+  }
 }
 
 void Carrier::ForEachView(const std::function<void(View, PageTable&)>& visit) {
@@ -202,9 +223,12 @@ void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
 }
 
 void Machine::SetUpSystemTables() {
-  const auto pages = static_cast<unsigned>(AlignUp(agent::BlobSize(), kPageSize) / kPageSize);
+  const auto pages = static_cast<unsigned>(AlignUp(agent::CodeSize(), kPageSize) / kPageSize);
   system_.agent = memory_->AllocatePages(pages);
-  std::memcpy(memory_->HostPointer(system_.agent), trapline_agent_begin, agent::BlobSize());
+  auto* const code = static_cast<char*>(memory_->HostPointer(system_.agent));
+  std::memcpy(code, trapline_agent_begin, agent::BlobSize());
+  std::memcpy(code + (TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE), agent::RepeatsBlob(),
+              agent::RepeatsSize());
   system_.shared = memory_->AllocatePages(1);
   system_.idt = memory_->AllocatePages(1);
   system_.tss = memory_->AllocatePages(1);

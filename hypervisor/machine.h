@@ -35,8 +35,10 @@ inline constexpr unsigned kViews = 3;
 // Memory that every page table shows, beside the program's.
 struct SystemPages {
   GuestPhysical agent, shared, idt, tss;
-  // The code cache in its two 32 MiB blocks: code; tables and sites. Nothing: there is none.
-  std::optional<std::array<GuestPhysical, 2>> code_cache;
+  // The code cache and what belongs to it, from TRAPLINE_CACHE_BASE on, in blocks of so many bytes.
+  // Nothing: there is none.
+  static constexpr std::uint64_t kCacheBlock = 32u << 20;
+  std::optional<std::array<GuestPhysical, 4>> code_cache;
 };
 
 // A page of the program is open for everyone at its own address plus this (architecture.md), modulo
@@ -76,6 +78,11 @@ class Carrier {
   std::uint64_t next_event() {
     return __atomic_load_n(static_cast<std::uint64_t*>(memory_.HostPointer(system_.shared)),
                            __ATOMIC_ACQUIRE);
+  }
+  // Takes that number, for an event that is in no queue.
+  std::uint64_t take_number() {
+    return __atomic_fetch_add(static_cast<std::uint64_t*>(memory_.HostPointer(system_.shared)), 1,
+                              __ATOMIC_SEQ_CST);
   }
   char* vector_state() { return static_cast<char*>(ThreadRegion(TRAPLINE_VECTOR_STATE)); }
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.

@@ -58,6 +58,11 @@ class ExecutionObserver {
   // to be, or has been, carried out by the program's instruction at Event::ip. Event::stack
   // (InternFrame): the calls it stands in. What the span holds may be changed.
   virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
+  // Whether among those may be EventKind::kMoment, kEarlierRead and kEarlierWrite; asked once.
+  virtual bool TakesRepeats() { return false; }
+  // Whether a plain access counts, so that repeating it has to be told of at most once.
+  virtual bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address,
+                         std::uint64_t size, std::uint64_t ip) = 0;
   // The same for what the program's call that returns to `ip` makes untracked code access; `frame`:
   // of that code.
   virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,

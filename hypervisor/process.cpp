@@ -883,10 +883,11 @@ void Process::PrintStatistics() {
   if (tracking_) {
     const TrackingStatistics tracking = tracking_->statistics();
     line(fmt::format(
-        "tracking: {} private and {} shared pages; {} accesses checked, {} "
+        "tracking: {} private and {} shared pages; {} accesses checked, {} repeated without, {} "
         "instructions not",
         address_space_.CountPages(PageState::kPrivate),
-        address_space_.CountPages(PageState::kShared), tracking.checks, tracking.unchecked));
+        address_space_.CountPages(PageState::kShared), tracking.checks, tracking.repeats,
+        tracking.unchecked));
     if (GuestCodeCache* const cache = tracking_->code_cache()) {
       const CodeCacheStatistics code = cache->statistics();
       line(fmt::format(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
@@ -32,6 +33,11 @@ bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
 }
 
+agent::Touch TouchOf(EventKind kind) {
+  if (IsAtomic(kind)) return agent::Touch::kAtomic;
+  return IsWrite(kind) ? agent::Touch::kWrite : agent::Touch::kRead;
+}
+
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
@@ -54,6 +60,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     SplitFormerLocked(start);
     SplitFormerLocked(end);
     former_.erase(former_.lower_bound(start), former_.lower_bound(end));
+    ForgetRepeatsLocked(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
@@ -84,6 +91,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   rules.on_views_changed = [this](const std::vector<ViewMove>& moves,
                                   const std::function<void()>& publish) {
     const std::lock_guard lock(mutex_);
+    EndRepeatsLocked();  // they know memory by one address
     if (active()) {
       DrainLocked();
       for (const ViewMove& move : moves) MoveLocked(move);
@@ -118,6 +126,18 @@ void Tracking::Register(Carrier& carrier) {
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
   UpdateAloneLocked();
+  page.repeat_user = agent::kUsedByOthers;
+  page.repeats = 0;
+  if (!repeats_) return;
+  auto& slots = agent::Repeats().threads;
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (slots[slot] != 0) continue;
+    slots[slot] = NumberOf(carrier) + 1;
+    page.repeat_user = slot + 1;
+    states_[NumberOf(carrier)].repeat_slot = slot;
+    break;
+  }
+  if (active()) NewMomentLocked(carrier);
 }
 
 void Tracking::OnStart(Carrier& carrier, pid_t tid) {
@@ -152,8 +172,10 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
       thread_pointer - stack_pointer <= kMostStorage) {
     thread_storage_ = thread_pointer - stack_pointer;
   }
+  ForgetRepeatsLocked(stack_start, stack_end);
   Observer().OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
                            thread_pointer);
+  NewMomentLocked(parent);
   return starts;
 }
 
@@ -178,6 +200,14 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     WatchIfReadLocked(thread, {clear_child_tid, sizeof(std::uint32_t)});
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
+  ThreadState& state = states_[thread];
+  if (state.repeat_slot) {
+    TellRepeatsOfLocked(*state.repeat_slot);
+    ClearRepeatsLocked(*state.repeat_slot);
+    agent::Repeats().threads[*state.repeat_slot] = 0;
+    ended_repeats_ += carrier.thread_page().repeats;
+  }
+  ForgetRepeatsLocked(state.stack_start, state.stack_end);
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
@@ -199,6 +229,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     carrier.thread_page().tracking = 0;
     ForgetMemoryLocked();
     for (auto& [thread, state] : states_) state.watched.clear();
+    if (repeats_) ClearRepeatsLocked(agent::kRepeatThreads);
     ++statistics_.quiet_moments;
     Observer().OnQuiet(NumberOf(carrier));
   }
@@ -219,6 +250,7 @@ void Tracking::StartAlone(Carrier& carrier) {
   active_ = true;
   UpdateAloneLocked();
   carrier.thread_page().tracking = 1;
+  NewMomentLocked(carrier);
 }
 
 void Tracking::OnCloneFailed(ThreadId child) {
@@ -264,6 +296,10 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   states_.clear();
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
+  if (repeats_) {
+    ClearRepeatsLocked(agent::kRepeatThreads);
+    std::ranges::fill(agent::Repeats().threads, 0);
+  }
   Register(survivor);
   statistics_ = {};
   traps_ = chained_ = view_changes_ = 0;
@@ -314,14 +350,17 @@ void Tracking::DrainLocked() {
     next = std::min(next, limit);
     Queue& queue = queues_[first];
     do {
-      HandleEventLocked(queue.thread, *queue.state,
-                        queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES]);
+      const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
+      HandleEventLocked(queue.thread, *queue.state, event);
+      if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind))
+        NewMomentLocked(queue.thread, event.sequence + 1);
       ++queue.tail;
     } while (queue.tail != queue.head && key(queue) <= next);
     __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
     if (queue.tail == queue.head)
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
+  if (repeats_ && statistics_.checks >= weigh_at_) WeighRepeatsLocked();
   TellAccessesLocked();
 }
 
@@ -342,6 +381,208 @@ void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& 
   event.ip = ip;
   event.stack = frame;
   if (told_later_.size() >= kMost) TellAccessesLocked();
+}
+
+// --- repeats
+
+void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
+  code_cache_ = std::move(cache);
+  repeats_ = code_cache_->filters() && observer_.TakesRepeats();
+  pause_ = 1 << 24;
+}
+
+void Tracking::TellRepeatLocked(ThreadId thread, bool write, std::uint64_t address,
+                                std::uint64_t size, std::uint64_t moment, std::uint64_t ip) {
+  // Should the word turn out to be read atomically, this was such a load.
+  if (const auto state = states_.find(thread); !write && state != states_.end())
+    NoteLoad(state->second, {address, size, true, false, false}, EventKind::kRead);
+  Event& event = told_later_.emplace_back();
+  event.kind = write ? EventKind::kEarlierWrite : EventKind::kEarlierRead;
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  event.ip = ip;
+  event.aux = moment;
+}
+
+void Tracking::TellRepeatLocked(unsigned slot, const agent::Repeat& repeat) {
+  const std::uint64_t now = threads_.front()->next_event();
+  TellRepeatLocked(static_cast<ThreadId>(agent::Repeats().threads[slot] - 1), repeat.write,
+                   repeat.address, repeat.size,
+                   now - static_cast<std::uint32_t>(now - repeat.moment),
+                   reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site})->rip);
+}
+
+void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
+  constexpr unsigned kMost = 1 << 15;  // FastTrack knows twice as many
+  if (!repeats_) return;
+  Event& event = told_later_.emplace_back();
+  event.kind = EventKind::kMoment;
+  event.thread = thread;
+  event.aux = moment;
+  const auto state = states_.find(thread);
+  if (state == states_.end() || !state->second.repeat_slot || ++state->second.moments < kMost)
+    return;
+  state->second.moments = 0;
+  TellRepeatsOfLocked(*state->second.repeat_slot);
+}
+
+void Tracking::GrantRepeatLocked(const ThreadState& state, std::uint64_t address,
+                                 std::uint32_t size, bool write) {
+  if (!state.repeat_slot || !agent::MayRepeat(address, size)) return;
+  const std::uint64_t block = address / agent::kRepeatBlock;
+  agent::RepeatLine& line =
+      agent::Repeats().tables[*state.repeat_slot][agent::LineOf(agent::IndexOf(block))];
+  const std::uint64_t granted = agent::WordsOf(address, size, write) << agent::kGrantedShift;
+  std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_ACQUIRE);
+  while ((entry & agent::kBlockNumber) == block && (entry & granted) != granted &&
+         !__atomic_compare_exchange_n(&line.block, &entry, entry | granted, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE)) {
+  }
+}
+
+void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size,
+                           agent::Touch touch) {
+  if (!repeats_ || agent::Repeats().enabled == 0) return;
+  const auto user = static_cast<std::uint32_t>(carrier.thread_page().repeat_user);
+  agent::ForEachBlock(address, size, [&](std::uint32_t index) {
+    agent::TouchBlock(index, touch, user, [&](unsigned slot, const agent::Repeat& repeat) {
+      TellRepeatLocked(slot, repeat);
+    });
+  });
+}
+
+namespace {
+
+// Calls visit(slot, RepeatLine&) for all lines of all threads that may have an entry.
+template <class Visit>
+void ForEachLine(Visit&& visit) {
+  agent::RepeatMemory& memory = agent::Repeats();
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (memory.threads[slot] == 0) continue;
+    for (std::uint32_t page = 0; page < agent::kRepeatLines / agent::kLinesInPage; ++page) {
+      if ((memory.used[slot][page / 64] >> page % 64 & 1) == 0) continue;
+      for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i)
+        visit(slot, memory.tables[slot][page * agent::kLinesInPage + i]);
+    }
+  }
+}
+
+// Likewise for those of blocks in [start, end).
+template <class Visit>
+void ForEachLine(std::uint64_t start, std::uint64_t end, Visit&& visit) {
+  constexpr std::uint64_t kFew = 1024;  // blocks
+  agent::RepeatMemory& memory = agent::Repeats();
+  const std::uint64_t first = start / agent::kRepeatBlock;
+  const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
+  const auto look = [&](unsigned slot, agent::RepeatLine& line) {
+    const std::uint64_t block =
+        __atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & agent::kBlockNumber;
+    if (block >= first && block <= last) visit(slot, line);
+  };
+  if (last - first >= kFew) {
+    ForEachLine(look);
+    return;
+  }
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (memory.threads[slot] == 0) continue;
+    for (std::uint64_t block = first; block <= last; ++block)
+      look(slot, memory.tables[slot][agent::LineOf(agent::IndexOf(block))]);
+  }
+}
+
+void Forget(agent::RepeatLine& line) {
+  for (auto& moments : line.moments) {
+    for (std::uint32_t& moment : moments) __atomic_store_n(&moment, 0, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&line.use, agent::kUsedByNobody, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+void Tracking::ForgetRepeatsLocked(std::uint64_t start, std::uint64_t end) {
+  if (!repeats_ || !active() || start >= end) return;
+  ForEachLine(start, end, [](unsigned, agent::RepeatLine& line) { Forget(line); });
+}
+
+// What was repeated in a block before it was given out or back. (The agent has seen to it that
+// nothing of it is a repeat any more.)
+void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  if (!repeats_ || !active() || event.size == 0) return;
+  ForEachLine(event.address, event.address + event.size,
+              [&](unsigned slot, agent::RepeatLine& line) {
+                // What is in use again is of later.
+                const std::uint64_t block = line.block & agent::kBlockNumber;
+                if (line.use ==
+                    __atomic_load_n(&agent::Repeats().use[agent::IndexOf(block)], __ATOMIC_ACQUIRE))
+                  return;
+                agent::TakeRepeats(slot, line, [&](unsigned, const agent::Repeat& repeat) {
+                  const bool inside = repeat.address < event.address + event.size &&
+                                      repeat.address + repeat.size > event.address;
+                  const bool own = agent::Repeats().threads[slot] == thread + 1;
+                  if (!inside || (event.kind == TRAPLINE_FREE && !own))
+                    TellRepeatLocked(slot, repeat);
+                });
+              });
+}
+
+void Tracking::TellRepeatsOfLocked(unsigned only) {
+  ForEachLine([&](unsigned slot, agent::RepeatLine& line) {
+    if (only != slot && only != agent::kRepeatThreads) return;
+    const std::uint32_t index =
+        agent::IndexOf(__atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & agent::kBlockNumber);
+    if (line.use != __atomic_load_n(&agent::Repeats().use[index], __ATOMIC_ACQUIRE)) return;
+    agent::TakeRepeats(
+        slot, line, [&](unsigned, const agent::Repeat& repeat) { TellRepeatLocked(slot, repeat); });
+  });
+}
+
+void Tracking::TellAllRepeatsLocked() {
+  if (repeats_) TellRepeatsOfLocked(agent::kRepeatThreads);
+}
+
+void Tracking::EndRepeatsLocked() {
+  if (!repeats_) return;
+  agent::Repeats().enabled = 0;
+  TellAllRepeatsLocked();
+  repeats_ = false;
+}
+
+std::uint64_t Tracking::CountRepeatsLocked() const {
+  std::uint64_t count = ended_repeats_;
+  for (Carrier* const carrier : threads_) count += carrier->thread_page().repeats;
+  return count;
+}
+
+void Tracking::WeighRepeatsLocked() {
+  constexpr std::uint64_t kTrial = 1 << 20, kShortestPause = 1 << 24, kLongestPause = 1 << 28;
+  auto& enabled = agent::Repeats().enabled;
+  const std::uint64_t count = CountRepeatsLocked();
+  const bool pays = count - repeats_then_ >= kTrial / 2;
+  repeats_then_ = count;
+  if (enabled == 0) {
+    ClearRepeatsLocked(agent::kRepeatThreads);
+    enabled = 1;
+    weigh_at_ = statistics_.checks + kTrial;
+  } else if (pays) {
+    pause_ = kShortestPause;
+    weigh_at_ = statistics_.checks + kTrial;
+  } else {
+    enabled = 0;
+    TellAllRepeatsLocked();
+    weigh_at_ = statistics_.checks + pause_;
+    pause_ = std::min(2 * pause_, kLongestPause);
+  }
+}
+
+void Tracking::ClearRepeatsLocked(unsigned only) {
+  ForEachLine([&](unsigned slot, agent::RepeatLine& line) {
+    if (only == slot || only == agent::kRepeatThreads) line = {};
+  });
+  auto& used = agent::Repeats().used;
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (only == slot || only == agent::kRepeatThreads) std::ranges::fill(used[slot], 0);
+  }
 }
 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
@@ -412,7 +653,12 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   if (plain) kind = PlainKind(access);
   AcquireFormerLocked(thread, access, kind);
   QueueLocked(thread, kind, access, site.rip, frame);
+  if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
+  if (repeats_ && IsPlainAccess(kind) && access.address == event.address &&
+      observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
+    GrantRepeatLocked(state, access.address, site.size, site.write);
+  }
 }
 
 void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
@@ -504,6 +750,10 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
     const std::uint32_t caller = event.ip < state.frames.size() ? state.frames[event.ip] : 0;
     state.frames[event.size % CacheThread::kShadowFrames] =
         observer_.InternFrame(caller, event.address);
+  } else if (kind == TRAPLINE_QUEUED_REPEAT) {
+    TellRepeatLocked(static_cast<ThreadId>(event.kind >> 32 & (kMaxThreads - 1)),
+                     (event.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0, event.address,
+                     event.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, event.size, event.ip);
   } else if (kind == TRAPLINE_QUEUED_LONG_READ || kind == TRAPLINE_QUEUED_LONG_WRITE) {
     HandleLongAccessLocked(thread, state, event);
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
@@ -521,6 +771,11 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
     ForgetWordsLocked(event.address, event.address + event.size);
+    OnBlockLocked(thread, event);
+  }
+  if (event.kind >= TRAPLINE_COPY_HISTORY ||
+      (event.kind >= TRAPLINE_IGNORE_BEGIN && event.kind <= TRAPLINE_IGNORE_SYNC_END)) {
+    EndRepeatsLocked();
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
@@ -545,6 +800,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_CLEAR_HISTORY) {
     space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
       ForgetWordsLocked(part.start, part.end);
+      ForgetRepeatsLocked(part.start, part.end);
       Observer().OnHistoryEnds(thread, part.start, part.end);
     });
     EndAllEpochsLocked();
@@ -710,6 +966,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
+  EndRepeatsLocked();
   ++statistics_.runtime_events;
   ++releases_;
   if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
@@ -744,6 +1001,9 @@ void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint6
 
 // Memory moves, for good, to where none was.
 void Tracking::MoveLocked(const ViewMove& move) {
+  TellAllRepeatsLocked();
+  ForgetRepeatsLocked(move.from, move.from + move.length);
+  ForgetRepeatsLocked(move.to, move.to + move.length);
   CopyWordsLocked(move.from, move.to, move.length);
   ForgetWordsLocked(move.from, move.from + move.length);
   cached_pages_ = {};
@@ -798,7 +1058,10 @@ void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_
   DrainLocked();
   EndEpoch(carrier);
   const ThreadId thread = NumberOf(carrier);
-  HandleRuntimeEventLocked(thread, states_[thread], {0, kind, address, size, ip});
+  HandleRuntimeEventLocked(thread, states_[thread], {~std::uint64_t{0}, kind, address, size, ip});
+  if (kind == TRAPLINE_ALLOCATE || kind == TRAPLINE_FREE)
+    ForgetRepeatsLocked(address, address + size);
+  if (EndsEpoch(kind)) NewMomentLocked(carrier);
 }
 
 std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) {
@@ -821,14 +1084,16 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   CatchUpLocked(thread, true);
   ++releases_;
   Observer().OnEdge(thread, kind, key);
+  NewMomentLocked(carrier);
 }
 
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
   ++releases_;
-  if (runtime_keys_.contains(address))
-    Observer().OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
+  if (!runtime_keys_.contains(address)) return;
+  Observer().OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
+  NewMomentLocked(carrier);
 }
 
 // --- accesses
@@ -937,6 +1202,7 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
   const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
   ++releases_;
   Observer().OnEdge(owner, EventKind::kHappensBefore, key);
+  NewMomentLocked(owner, threads_.front()->take_number() + 1);
   for (const PageRun& run : runs) {
     SplitFormerLocked(run.start);
     SplitFormerLocked(run.end);
@@ -1084,8 +1350,10 @@ void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
                           const RegisterFile& registers, EventKind kind) {
   ++statistics_.checks;
   CountRelease(kind);
+  TouchLocked(carrier, access.address, access.size, TouchOf(kind));
   Observer().OnAccess(NumberOf(carrier), kind, access.address, access.size, registers, false,
                       registers.rip);
+  if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(carrier);
 }
 
 bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
@@ -1192,7 +1460,9 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
     if (IsAtomic(event) && length <= kWord)
       NoteAtomicLocked(NumberOf(carrier), range.start, length);
     CountRelease(event);
+    TouchLocked(carrier, range.start, length, TouchOf(event));
     Observer().OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
+    if (IsAtomic(event) && IsWrite(event)) NewMomentLocked(carrier);
   }
 }
 
@@ -1208,6 +1478,8 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
     ++statistics_.checks;
+    TouchLocked(carrier, range.start, range.end - range.start,
+                write ? agent::Touch::kWrite : agent::Touch::kRead);
     Observer().OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
                         range.start, range.end - range.start, registers, true, 0);
   }
@@ -1255,6 +1527,7 @@ TrackingStatistics Tracking::statistics() {
   result.traps = traps_;
   result.chained = chained_;
   result.view_changes = view_changes_;
+  result.repeats = CountRepeatsLocked();
   return result;
 }
 

@@ -20,6 +20,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "guest-agent/repeats.h"
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/observer.h"
@@ -36,6 +37,7 @@ struct TrackingStatistics {
   std::uint64_t view_changes = 0;  // between tracked and untracked code
   std::uint64_t runtime_events = 0;
   std::uint64_t quiet_moments = 0;
+  std::uint64_t repeats = 0;  // accesses that needed no report (guest-agent/repeats.h)
 };
 
 // Thread-safe. Lock order: AddressSpace's mutex before this one's.
@@ -52,7 +54,7 @@ class Tracking {
   const StaticRuntime* static_runtime() const { return static_runtime_.get(); }
 
   // Code that touches tracked pages runs in `cache` from now on; before the program runs.
-  void SetCodeCache(std::unique_ptr<GuestCodeCache> cache) { code_cache_ = std::move(cache); }
+  void SetCodeCache(std::unique_ptr<GuestCodeCache> cache);
   // Null: such code is stepped.
   GuestCodeCache* code_cache() { return code_cache_.get(); }
 
@@ -193,6 +195,8 @@ class Tracking {
     std::uint64_t task = 0;               // number of the task that it runs; 0: none
     std::optional<ThreadId> task_thread;  // ... and that task's thread
     bool task_is_of_thread = false;       // Task::is_of_thread
+    std::optional<unsigned> repeat_slot;  // of agent::RepeatMemory
+    unsigned moments = 0;                 // since all that it repeated was told
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known
   };
 
@@ -216,6 +220,34 @@ class Tracking {
   }
   void QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access, std::uint64_t ip,
                    std::uint32_t frame);
+
+  // --- repeats (guest-agent/repeats.h); nothing happens unless they are looked for
+  // What a thread repeated comes before what follows.
+  void TellRepeatLocked(ThreadId thread, bool write, std::uint64_t address, std::uint64_t size,
+                        std::uint64_t moment, std::uint64_t ip);
+  void TellRepeatLocked(unsigned slot, const agent::Repeat& repeat);
+  // The thread's clock may have changed by what was told last: repeats from `moment` on have it.
+  void NewMomentLocked(ThreadId thread, std::uint64_t moment);
+  void NewMomentLocked(Carrier& carrier) {
+    if (repeats_) NewMomentLocked(NumberOf(carrier), carrier.take_number() + 1);
+  }
+  // The thread may repeat the access that it has told of.
+  void GrantRepeatLocked(const ThreadState& state, std::uint64_t address, std::uint32_t size,
+                         bool write);
+  // The thread touches memory, seen by the monitor.
+  void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
+  // [start, end) is another thing from now on: what was repeated there is nobody's business.
+  void ForgetRepeatsLocked(std::uint64_t start, std::uint64_t end);
+  // Of what was repeated in the block of a TRAPLINE_ALLOCATE or TRAPLINE_FREE before that.
+  void OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event);
+  void TellRepeatsOfLocked(unsigned only);  // a slot, or all if it is kRepeatThreads
+  void TellAllRepeatsLocked();
+  // There are no repeats any more.
+  void EndRepeatsLocked();
+  // Finding repeats must pay: where threads have no time to come back to what they did, it pauses.
+  void WeighRepeatsLocked();
+  std::uint64_t CountRepeatsLocked() const;
+  void ClearRepeatsLocked(unsigned only);
 
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
@@ -335,6 +367,11 @@ class Tracking {
   std::unordered_map<std::uint64_t, Task> tasks_;                // by number
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
+  bool repeats_ = false;
+  std::uint64_t weigh_at_ = 0;        // checks
+  std::uint64_t pause_ = 0;           // the next one, in checks
+  std::uint64_t repeats_then_ = 0;    // when that was done last
+  std::uint64_t ended_repeats_ = 0;   // of threads that have ended
   std::uint64_t thread_storage_ = 0;  // bytes below a thread pointer that are the thread's own
   bool from_start_ = false;
   // Fibers or tasks existed, and nobody knows whether what they did is ordered before what follows.

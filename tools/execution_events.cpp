@@ -182,8 +182,9 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
 
 bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                                 std::uint64_t size, std::uint64_t ip) {
-  return (IsWrite(kind) ? thread.ignored_writes : thread.ignored_reads) != 0 ||
-         IsBenign(address, size) || places_.Excludes(ip, address, size);
+  const bool writes = IsWrite(kind) || kind == EventKind::kEarlierWrite;
+  return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || IsBenign(address, size) ||
+         places_.Excludes(ip, address, size);
 }
 
 ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, EventKind kind,
@@ -273,6 +274,10 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   const ThreadState* state = nullptr;
   ThreadId thread = 0;
   for (Event access : accesses) {
+    if (access.kind == EventKind::kMoment) {
+      accesses[count++] = access;
+      continue;
+    }
     access.thread = Identity(access.thread, access.address);
     if (state == nullptr || access.thread != thread) {
       thread = access.thread;
@@ -285,6 +290,16 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     accesses[count++] = access;
   }
   Feed(accesses.first(count));
+}
+
+bool ExecutionEvents::TakesRepeats() {
+  return std::all_of(sinks_.begin(), sinks_.end(),
+                     [](const auto& sink) { return sink->TakesRepeats(); });
+}
+
+bool ExecutionEvents::MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address,
+                                std::uint64_t size, std::uint64_t ip) {
+  return CountsOf(ThreadOf(thread), kind, address, size, ip) == Counts::kFully;
 }
 
 void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,

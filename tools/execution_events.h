@@ -34,6 +34,8 @@ class EventSink {
   EventSink& operator=(const EventSink&) = delete;
   virtual ~EventSink() = default;
 
+  // Detector::TakesRepeats.
+  virtual bool TakesRepeats() const { return false; }
   // The next events in the total order. Event::stack is the number of an AccessContext.
   virtual void OnEvents(std::span<const Event> events) = 0;
   // In the child after fork: what was seen so far is its parent's. One thread is left.
@@ -115,6 +117,9 @@ class ExecutionEvents : public ExecutionObserver {
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
   void OnCachedAccesses(std::span<Event> accesses) override;
+  bool TakesRepeats() override;
+  bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                 std::uint64_t ip) override;
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
   void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;

@@ -43,6 +43,7 @@ class RaceDetection : public EventSink {
   // failed.
   Status OpenJson(bool first_process);
 
+  bool TakesRepeats() const override { return detector_->TakesRepeats(); }
   void OnEvents(std::span<const Event> events) override;
   void OnForkedChild() override;
   void OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) override;

@@ -25,9 +25,14 @@ struct CacheThread {
   static constexpr std::uint64_t kFilterCells = 32768;
   static constexpr unsigned kSignatureShift = 47;
 
-  // Offset in filter[i] of the cell of `address`.
-  static constexpr std::uint64_t FilterOffset(std::uint64_t address) {
-    return address & ((kFilterCells - 1) * sizeof(std::uint64_t));
+  // Offset in filter[i] of the cell of an access: neighbours have neighbouring cells, whatever
+  // their size.
+  static constexpr std::uint64_t kFilterMask = (kFilterCells - 1) * sizeof(std::uint64_t);
+  static constexpr unsigned FilterShift(std::uint32_t size) {
+    return size == 1 ? 3 : size == 2 ? 2 : size == 4 ? 1 : 0;
+  }
+  static constexpr std::uint64_t FilterOffset(std::uint64_t address, std::uint32_t size) {
+    return address << FilterShift(size) & kFilterMask;
   }
 
   // A ring; calls go upwards.

@@ -560,9 +560,14 @@ class CodeCache::RegionBuilder {
       out_.Move(other, address);
     }
     const bool in_rax = live && address == kRax;
+    if (const unsigned shift = CacheThread::FilterShift(operand.size); shift != 0) {
+      if (other >= 8) out_.Bytes({0x41});
+      out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe0 | (other & 7)),
+                  static_cast<std::uint8_t>(shift)});  // shl $shift, other32
+    }
     if (other >= 8) out_.Bytes({0x41});
     out_.Bytes({0x81, static_cast<std::uint8_t>(0xe0 | (other & 7))});  // and $mask, other32
-    out_.Imm32(CacheThread::FilterOffset(~std::uint64_t{0}));
+    out_.Imm32(CacheThread::kFilterMask);
     out_.WithBase(0x8b, other, other,
                   static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) +
                                             (operand.writes ? sizeof(CacheThread::filter[0]) : 0)),

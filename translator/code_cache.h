@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "translator/access_site.h"
 #include "translator/cache_thread.h"
 #include "translator/instruction.h"
 #include "translator/memory_access.h"
@@ -22,23 +23,6 @@
 namespace trapline {
 
 class Emitter;
-
-// One instrumented operand, or one instrumented instruction whose accesses only its registers tell
-// (`instruction` is set). Lives as long as the cache, below 2 GiB.
-struct AccessSite {
-  std::uint64_t rip = 0;   // of the program's instruction
-  std::uint32_t size = 0;  // bytes; 0 with `instruction`
-  bool read = false;
-  bool write = false;
-  bool atomic = false;
-  bool locked = false;    // by an atomic instruction; else only debug info calls it atomic
-  bool done = false;      // the access has been carried out (TranslatorOptions::after_atomic)
-  bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
-  bool report = false;    // no access: TranslatorOptions::report_at
-  // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
-  std::uint8_t repeated = 0;
-  const Instruction* instruction = nullptr;
-};
 
 // Called on the slow path's stack with the System V calling convention, once for each access the
 // filter did not skip. `registers` are the program's for a site with `instruction`, else null.

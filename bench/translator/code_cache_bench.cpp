@@ -93,7 +93,7 @@ __attribute__((target("general-regs-only"))) void Fill(const AccessSite* site,
   for (unsigned i = 0; i < 7; ++i) {
     if (site->size == 1u << i) index = i;
   }
-  thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address) / 8] =
+  thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address, site->size) / 8] =
       thread.signature[index] + address;
 }
 

@@ -715,7 +715,7 @@ void HandleAndFilter(const AccessSite* site, std::uint64_t address, const Regist
     if (site->size == 1u << i) index = i;
   }
   CacheThread& thread = g_filtered->thread();
-  thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address) / 8] =
+  thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address, site->size) / 8] =
       thread.signature[index] + address;
 }
 TEST_F(Sequences, Filter) {

@@ -1,0 +1,187 @@
+// Accesses that need not be told of again although the thread's epoch has ended.
+//
+// A thread's access is a repeat if it has made the same one before (same bytes and kind) and no
+// other thread has done anything since that bears on it: for a write nothing at all, for a read no
+// write. A repeat cannot race with anything that the detector knows, so only its time has to be
+// kept: if another thread comes later, this is the access that it may race with. It is kept in the
+// thread's own table, and told when the peace ends: by whoever ends it, who finds it there.
+//
+// Whether anything was done since is told by one word for each 16 bytes of memory (many such places
+// share a word): who uses them, and a count that grows with each change of that. What was learnt at
+// one value of the word holds as long as the word has it.
+//
+//     nobody --access--> one thread --read by another--> readers --write--> one thread
+//                                   --write by another--> that thread
+//     any --atomic access--> atomic (no repeats)    any --freed, allocated, cleared--> nobody
+//
+// Used by the agent (repeats.cpp) and by the monitor, which sees the same memory. Freestanding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "guest-agent/layout.h"
+
+namespace trapline::agent {
+
+inline constexpr unsigned kRepeatThreads = 16;  // more have no table: all they do is told
+inline constexpr unsigned kRepeatBlock = 16;    // bytes
+inline constexpr unsigned kRepeatWord = 4;      // bytes; smaller accesses are always told
+inline constexpr unsigned kRepeatWords = kRepeatBlock / kRepeatWord;
+inline constexpr std::uint32_t kRepeatBlocks = 1u << TRAPLINE_REPEAT_BLOCK_BITS;
+inline constexpr std::uint32_t kRepeatLines = 32768;
+inline constexpr std::uint32_t kLinesInPage = 64;
+
+// What a block's word says in its lower bits. From 1 to kRepeatThreads: the thread that has this
+// number alone uses it.
+enum BlockUse : std::uint32_t {
+  kUsedByNobody = 0,
+  kUsedByOthers = kRepeatThreads + 1,  // threads without a table
+  kReadByAll,
+  kUsedAtomically,
+};
+inline constexpr unsigned kBlockUseBits = TRAPLINE_REPEAT_USE_BITS;
+inline constexpr std::uint32_t kBlockUseMask = (1u << kBlockUseBits) - 1;
+static_assert(kUsedAtomically <= kBlockUseMask);
+
+// What a thread has done with one block: an entry of its table, where a block has one place.
+struct alignas(64) RepeatLine {
+  // Number of the block (address / kRepeatBlock) in the lower bits; above, a bit for each word of
+  // it that was read, and for each that was written: whether that was told at the present `use`,
+  // and whether the monitor has granted it, because the access is plain. 0: none.
+  std::uint64_t block;
+  std::uint32_t use;  // the block's word when the accesses were told
+  std::uint32_t unused;
+  // Of each word's last repeated read, and write: lower half of the number of the event that was
+  // next, 0: not repeated since it was told.
+  std::uint32_t moments[2][kRepeatWords];
+};
+inline constexpr unsigned kToldShift = 44, kGrantedShift = kToldShift + 2 * kRepeatWords;
+inline constexpr std::uint64_t kBlockNumber = (1ull << kToldShift) - 1;
+inline constexpr std::uint64_t kAllWords = (1ull << (2 * kRepeatWords)) - 1;
+
+// The bits, from 0 on, of an access that lies within a block and is made of words.
+constexpr std::uint64_t WordsOf(std::uint64_t address, std::uint32_t size, bool write) {
+  const std::uint64_t words = (1ull << size / kRepeatWord) - 1;
+  return words << (address % kRepeatBlock / kRepeatWord + (write ? kRepeatWords : 0));
+}
+constexpr bool MayRepeat(std::uint64_t address, std::uint32_t size) {
+  return size % kRepeatWord == 0 && address % kRepeatWord == 0 && size != 0 &&
+         address % kRepeatBlock + size <= kRepeatBlock && address / kRepeatBlock <= kBlockNumber;
+}
+
+// At TRAPLINE_REPEATS, the same for all threads and the monitor.
+struct RepeatMemory {
+  std::uint64_t enabled;                  // else nothing is a repeat
+  std::uint64_t threads[kRepeatThreads];  // logical number + 1; 0: free
+  // Which pages of a table have an entry, a bit each.
+  std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
+  alignas(4096) std::uint32_t use[kRepeatBlocks];
+  alignas(4096) RepeatLine tables[kRepeatThreads][kRepeatLines];
+  // The site (translator/access_site.h) of each word's last repeat.
+  alignas(4096) std::uint32_t sites[kRepeatThreads][kRepeatLines][2][kRepeatWords];
+};
+static_assert(offsetof(RepeatMemory, enabled) == 0);
+static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
+static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
+
+inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
+
+// A block's word is use[IndexOf(its number)], its line tables[thread][LineOf(...)].
+constexpr std::uint32_t IndexOf(std::uint64_t block) {
+  return static_cast<std::uint32_t>(block ^ block >> 20) & (kRepeatBlocks - 1);
+}
+constexpr std::uint32_t LineOf(std::uint32_t index) { return index & (kRepeatLines - 1); }
+
+// Repeats that are told at once: words one after the other that were last repeated at one moment by
+// one instruction.
+struct Repeat {
+  std::uint64_t address;
+  std::uint32_t size;
+  bool write;
+  std::uint32_t site;
+  std::uint32_t moment;
+};
+
+// Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line's block.
+// Each repeat is told once.
+template <class Visit>
+void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit) {
+  const std::uint32_t number = static_cast<std::uint32_t>(&line - Repeats().tables[slot]);
+  const std::uint64_t address =
+      (__atomic_load_n(&line.block, __ATOMIC_RELAXED) & kBlockNumber) * kRepeatBlock;
+  for (unsigned write = 0; write < 2; ++write) {
+    Repeat repeat{};
+    for (unsigned word = 0; word < kRepeatWords; ++word) {
+      if (__atomic_load_n(&line.moments[write][word], __ATOMIC_RELAXED) == 0) continue;
+      const std::uint32_t moment =
+          __atomic_exchange_n(&line.moments[write][word], 0, __ATOMIC_ACQ_REL);
+      if (moment == 0) continue;
+      const std::uint32_t site = Repeats().sites[slot][number][write][word];
+      const std::uint64_t at = address + word * kRepeatWord;
+      if (repeat.size != 0 && repeat.moment == moment && repeat.site == site &&
+          repeat.address + repeat.size == at) {
+        repeat.size += kRepeatWord;
+        continue;
+      }
+      if (repeat.size != 0) visit(slot, repeat);
+      repeat = {at, kRepeatWord, write != 0, site, moment};
+    }
+    if (repeat.size != 0) visit(slot, repeat);
+  }
+}
+
+// Likewise for a block whose word was `use`.
+template <class Visit>
+void TakeRepeats(unsigned slot, std::uint32_t index, std::uint32_t use, Visit&& visit) {
+  RepeatLine& line = Repeats().tables[slot][LineOf(index)];
+  const std::uint64_t block = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
+  if (line.use == use && IndexOf(block & kBlockNumber) == index) TakeRepeats(slot, line, visit);
+}
+
+enum class Touch : std::uint8_t { kRead, kWrite, kAtomic };
+
+// The word of the block after it was touched by the thread that is `user` there. Calls visit as
+// TakeRepeats does for what ends by it.
+template <class Visit>
+std::uint32_t TouchBlock(std::uint32_t index, Touch touch, std::uint32_t user, Visit&& visit) {
+  std::uint32_t& word = Repeats().use[index];
+  std::uint32_t before = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+  for (;;) {
+    const std::uint32_t use = before & kBlockUseMask;
+    if (use == kUsedAtomically) return before;
+    std::uint32_t next = user;
+    if (touch == Touch::kAtomic) {
+      next = kUsedAtomically;
+    } else if (use == user || (touch == Touch::kRead && use == kReadByAll)) {
+      return before;
+    } else if (touch == Touch::kRead && use != kUsedByNobody) {
+      next = kReadByAll;
+    }
+    const std::uint32_t after = (before | kBlockUseMask) + 1 + next;
+    if (!__atomic_compare_exchange_n(&word, &before, after, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_ACQUIRE)) {
+      continue;
+    }
+    if (use >= 1 && use <= kRepeatThreads) {
+      TakeRepeats(use - 1, index, before, visit);
+    } else if (use == kReadByAll) {
+      for (unsigned slot = 0; slot < kRepeatThreads; ++slot) {
+        if (Repeats().threads[slot] != 0) TakeRepeats(slot, index, before, visit);
+      }
+    }
+    return after;
+  }
+}
+
+// Calls touch(index) for the blocks of [address, address + size), once each.
+template <class Visit>
+void ForEachBlock(std::uint64_t address, std::uint64_t size, Visit&& visit) {
+  if (size == 0) return;
+  const std::uint64_t first = address / kRepeatBlock;
+  std::uint64_t last = (address + size - 1) / kRepeatBlock;
+  if (last - first >= kRepeatBlocks) last = first + kRepeatBlocks - 1;  // those are all
+  for (std::uint64_t block = first; block <= last; ++block) visit(IndexOf(block));
+}
+
+}  // namespace trapline::agent
