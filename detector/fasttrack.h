@@ -143,6 +143,11 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
     analysis_.Check(atomic, index, synchronisation_.ClockOf(atomic.thread), &race_log_);
   }
+  void OnSynchronise(const Event& event, std::uint64_t index) {
+    if (event.kind == EventKind::kThreadEnd && event.thread < moments_.size())
+      moments_[event.thread].clear();  // nothing is known of the thread any more
+    HappensBeforeDetector::OnSynchronise(event, index);
+  }
   void OnMoment(ThreadId thread, std::uint64_t moment);
   void OnEarlier(const Event& event, std::uint64_t index);
   bool TakesRepeats() const override { return true; }

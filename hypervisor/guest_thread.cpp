@@ -34,6 +34,10 @@ constexpr std::int64_t kLongestPatience = 1 << 20;
 // Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
 // to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
 constexpr std::uint64_t kCacheSlowdown = 20;
+// Where most accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and it is
+// seen that a native stint's first 400 us go to KVM's mending of translations (docs/translator.md).
+constexpr std::uint64_t kRepeatsSlowdown = 10;
+constexpr std::uint64_t kRefill = 400'000;  // ns
 
 std::uint64_t ProcessorTime() {
   timespec now{};
@@ -983,10 +987,10 @@ bool GuestThread::EnterCache() {
     ++counters().returns;
     const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
-    static const std::uint64_t kRefill = getenv("TRAPLINE_REFILL") ? strtoull(getenv("TRAPLINE_REFILL"),nullptr,10) : 0;
-    static const std::uint64_t kSlow = getenv("TRAPLINE_SLOW") ? strtoull(getenv("TRAPLINE_SLOW"),nullptr,10) : kCacheSlowdown;
-    const std::uint64_t useful = stint - std::min(stint, exits_took_ + (repeats_much_ ? kRefill : 0));
-    patience_ = useful * kSlow < exits_took_ + cache_faults_took_ + exit_cost
+    const std::uint64_t lost = exits_took_ + (repeats_much_ ? kRefill : 0);
+    const std::uint64_t useful = stint - std::min(stint, lost);
+    const std::uint64_t slowdown = repeats_much_ ? kRepeatsSlowdown : kCacheSlowdown;
+    patience_ = useful * slowdown < exits_took_ + cache_faults_took_ + exit_cost
                     ? std::min(patience_ * 2, kLongestPatience)
                     : std::max(patience_ / 2, shortest_patience_);
     cache_faults_took_ = 0;
