@@ -231,6 +231,21 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     decq TRAPLINE_CACHE_LEAVE_AFTER
     jnz 1f
     movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
+1:  cmpq $0, TRAPLINE_REPEATS
+    je 1f
+    push %rdi
+    push %rsi
+    push %rdx
+    .globl trapline_agent_repeats_call
+trapline_agent_repeats_call:
+    .byte 0xe8                      // call trapline_agent_repeats, where that is copied to
+    .long 0
+    pop %rdx
+    pop %rsi
+    pop %rdi
+    test %al, %al
+    jnz 12f                         // nothing to tell
+    mov TRAPLINE_QUEUE_HEAD, %rax
 1:
     // The innermost frame: those below the stack pointer are left over from a longjmp or the like.
     mov TRAPLINE_CACHE_PROGRAM_RSP, %r9
@@ -247,21 +262,6 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     movq $0, (%r10)                 // they all are: no frame is known
 2:  mov %r8, TRAPLINE_CACHE_NEXT_FRAME
 
-    cmpq $0, TRAPLINE_REPEATS
-    je 1f
-    push %rdi
-    push %rsi
-    push %rdx
-    push %r10
-    call trapline_agent_begin + (TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE)
-    pop %r10
-    pop %rdx
-    pop %rsi
-    pop %rdi
-    test %al, %al
-    jnz 12f                         // nothing to tell
-    mov TRAPLINE_QUEUE_HEAD, %rax
-1:
     // Frames that the monitor does not know yet, outermost first.
     mov %r10, %r11
     xor %ecx, %ecx

@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "guest-agent/events.h"
 #include "guest-agent/layout.h"
 
 extern "C" {
-extern const char __stop_trapline_repeats[];  // the end of repeats.cpp's section, by the linker
+extern const char __start_trapline_repeats[], __stop_trapline_repeats[];  // repeats.cpp's section
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_resume[],
     trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
@@ -17,7 +18,7 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_probe_skip[], trapline_agent_event[], trapline_agent_event_commit[],
     trapline_agent_event_full[], trapline_agent_event_fiber[], trapline_agent_access[],
     trapline_agent_access_out[], trapline_agent_interface_table[], trapline_agent_cache_access[],
-    trapline_agent_cache_full[], trapline_agent_cache_many[];
+    trapline_agent_cache_full[], trapline_agent_cache_many[], trapline_agent_repeats_call[];
 }
 
 namespace trapline {
@@ -25,8 +26,8 @@ struct AccessSite;
 struct RegisterFile;
 }  // namespace trapline
 
-// The one function of repeats.cpp, at the beginning of its section: whether an access need not be
-// told of. `registers`: null but for sites that only they tell of.
+// The function of repeats.cpp that agent.S calls: whether an access need not be told of.
+// `registers`: null but for sites that only they tell of.
 extern "C" bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t address,
                                        const trapline::RegisterFile* registers);
 
@@ -42,13 +43,26 @@ inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
 }
 // Of repeats.cpp, which lies at TRAPLINE_AGENT_REPEATS.
-inline const char* RepeatsBlob() { return reinterpret_cast<const char*>(&trapline_agent_repeats); }
 inline std::size_t RepeatsSize() {
-  return static_cast<std::size_t>(__stop_trapline_repeats - RepeatsBlob());
+  return static_cast<std::size_t>(__stop_trapline_repeats - __start_trapline_repeats);
 }
 // Of both, and what lies between them.
 inline std::size_t CodeSize() {
   return TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE + RepeatsSize();
+}
+
+// Copies the code to where the guest will have it, CodeSize() bytes.
+inline void CopyCode(char* to) {
+  std::memcpy(to, trapline_agent_begin, BlobSize());
+  constexpr std::size_t kRepeats = TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE;
+  std::memcpy(to + kRepeats, __start_trapline_repeats, RepeatsSize());
+  // The call from the one to the other, `call rel32`.
+  const std::int64_t target =
+      static_cast<std::int64_t>(kRepeats) +
+      (reinterpret_cast<const char*>(&trapline_agent_repeats) - __start_trapline_repeats);
+  const std::int64_t end_of_call = trapline_agent_repeats_call + 5 - trapline_agent_begin;
+  const auto displacement = static_cast<std::int32_t>(target - end_of_call);
+  std::memcpy(to + end_of_call - sizeof displacement, &displacement, sizeof displacement);
 }
 
 // Whether a guest address lies in agent.S's part.

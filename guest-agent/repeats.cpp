@@ -61,18 +61,66 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
 }  // namespace
 }  // namespace trapline::agent
 
+namespace trapline::agent {
+namespace {
+
+// The words of the site's last repeats, in the thread's own part.
+[[gnu::always_inline]] inline void Note(RepeatLine& line, unsigned slot, std::uint32_t index,
+                                        const AccessSite& site, std::uint64_t address) {
+  std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
+  if (moment == 0) --moment;  // a little too early
+  const unsigned word = address % kRepeatBlock / kRepeatWord;
+  const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(&site));
+  std::uint32_t* const moments = &line.moments[site.write ? 1 : 0][word];
+  std::uint32_t* const sites = &Repeats().sites[slot][LineOf(index)][site.write ? 1 : 0][word];
+  for (unsigned i = 0; i < site.size / kRepeatWord; ++i) {
+    sites[i] = number;
+    __atomic_store_n(&moments[i], moment, __ATOMIC_RELEASE);
+  }
+}
+
+}  // namespace
+
+// Whatever needs more than a look.
+[[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline, gnu::visibility("hidden")]] bool
+FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* registers);
+
+}  // namespace trapline::agent
+
+// The usual repeat; FindRepeat does the rest.
 [[gnu::section("trapline_repeats"), gnu::flatten]] bool trapline_agent_repeats(
     const trapline::AccessSite* site, std::uint64_t address,
     const trapline::RegisterFile* registers) {
   using namespace trapline::agent;
+  ThreadPage& page = Page();
+  const auto user = static_cast<std::uint32_t>(page.repeat_user);
+  if (registers == nullptr && !site->done && !site->atomic && user <= kRepeatThreads &&
+      MayRepeat(address, site->size)) {
+    const std::uint32_t index = IndexOf(address / kRepeatBlock);
+    RepeatLine& line = Repeats().tables[user - 1][LineOf(index)];
+    const std::uint64_t words = WordsOf(address, site->size, site->write);
+    const std::uint64_t wanted = words << kToldShift | words << kGrantedShift;
+    const std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
+    if (((entry ^ address / kRepeatBlock) & kBlockNumber) == 0 && (entry & wanted) == wanted &&
+        line.use == __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE)) {
+      Note(line, user - 1, index, *site, address);
+      ++page.repeats;
+      return true;
+    }
+  }
+  return FindRepeat(site, address, registers);
+}
+
+namespace trapline::agent {
+
+bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* registers) {
   if (registers != nullptr) {
     TouchByRegisters(*site, *registers);
     return false;
   }
   if (site->done) return false;
-  ThreadPage& page = Page();
   const std::uint32_t size = site->size;
-  const auto user = static_cast<std::uint32_t>(page.repeat_user);
+  const auto user = static_cast<std::uint32_t>(Page().repeat_user);
   const Touch touch = site->atomic ? Touch::kAtomic : site->write ? Touch::kWrite : Touch::kRead;
   if (site->atomic || user > kRepeatThreads || !MayRepeat(address, size)) {
     TouchRange(address, size, touch);
@@ -83,48 +131,34 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   const std::uint64_t block = address / kRepeatBlock;
   const std::uint32_t index = IndexOf(block);
   RepeatLine& line = memory.tables[slot][LineOf(index)];
-  __builtin_prefetch(&line);
   const std::uint32_t use = TouchBlock(index, touch, user, QueueRepeat);
   if ((use & kBlockUseMask) == kUsedAtomically) return false;
   const std::uint64_t words = WordsOf(address, size, site->write);
-  std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
-  if ((entry & kBlockNumber) == block && line.use == use) {
-    const std::uint64_t wanted = words << kToldShift | words << kGrantedShift;
-    if ((entry & wanted) == wanted) {
-      std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
-      if (moment == 0) --moment;  // a little too early
-      const unsigned word = address % kRepeatBlock / kRepeatWord;
-      const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(site));
-      std::uint32_t* const moments = &line.moments[site->write ? 1 : 0][word];
-      std::uint32_t* const sites = &memory.sites[slot][LineOf(index)][site->write ? 1 : 0][word];
-      for (unsigned i = 0; i < size / kRepeatWord; ++i) {
-        sites[i] = number;
-        __atomic_store_n(&moments[i], moment, __ATOMIC_RELEASE);
-      }
-      ++page.repeats;
-      return true;
+  const std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
+  if ((entry & kBlockNumber) == block) {
+    if (line.use != use) {
+      // Told at another use: the repeats have been taken by who ended that. What is plain stays so.
+      for (std::uint32_t& moment : line.moments[0]) moment = 0;
+      for (std::uint32_t& moment : line.moments[1]) moment = 0;
+      __atomic_fetch_and(&line.block, ~(kAllWords << kToldShift), __ATOMIC_ACQ_REL);
+      line.use = use;
     }
     // The monitor may grant at the same time.
     __atomic_fetch_or(&line.block, words << kToldShift, __ATOMIC_ACQ_REL);
-  } else if ((entry & kBlockNumber) == block) {
-    // Told at another use: the repeats have been taken by who ended that. What is plain stays so.
-    for (std::uint32_t& moment : line.moments[0]) moment = 0;
-    for (std::uint32_t& moment : line.moments[1]) moment = 0;
-    __atomic_fetch_and(&line.block, ~(kAllWords << kToldShift), __ATOMIC_ACQ_REL);
-    line.use = use;
-    __atomic_fetch_or(&line.block, words << kToldShift, __ATOMIC_ACQ_REL);
-  } else {
-    // Another block's place. What was repeated there is told if it still holds.
-    if (entry != 0 &&
-        line.use == __atomic_load_n(&memory.use[IndexOf(entry & kBlockNumber)], __ATOMIC_ACQUIRE)) {
-      TakeRepeats(slot, line, QueueRepeat);
-    }
-    for (std::uint32_t& moment : line.moments[0]) moment = 0;
-    for (std::uint32_t& moment : line.moments[1]) moment = 0;
-    __atomic_store_n(&line.block, block | words << kToldShift, __ATOMIC_RELEASE);
-    line.use = use;
-    const std::uint32_t in_page = LineOf(index) / kLinesInPage;
-    memory.used[slot][in_page / 64] |= 1ull << in_page % 64;
+    return false;
   }
+  // Another block's place. What was repeated there is told if it still holds.
+  if (entry != 0 &&
+      line.use == __atomic_load_n(&memory.use[IndexOf(entry & kBlockNumber)], __ATOMIC_ACQUIRE)) {
+    TakeRepeats(slot, line, QueueRepeat);
+  }
+  for (std::uint32_t& moment : line.moments[0]) moment = 0;
+  for (std::uint32_t& moment : line.moments[1]) moment = 0;
+  __atomic_store_n(&line.block, block | words << kToldShift, __ATOMIC_RELEASE);
+  line.use = use;
+  const std::uint32_t in_page = LineOf(index) / kLinesInPage;
+  memory.used[slot][in_page / 64] |= 1ull << in_page % 64;
   return false;
 }
+
+}  // namespace trapline::agent

@@ -225,10 +225,7 @@ void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
 void Machine::SetUpSystemTables() {
   const auto pages = static_cast<unsigned>(AlignUp(agent::CodeSize(), kPageSize) / kPageSize);
   system_.agent = memory_->AllocatePages(pages);
-  auto* const code = static_cast<char*>(memory_->HostPointer(system_.agent));
-  std::memcpy(code, trapline_agent_begin, agent::BlobSize());
-  std::memcpy(code + (TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE), agent::RepeatsBlob(),
-              agent::RepeatsSize());
+  agent::CopyCode(static_cast<char*>(memory_->HostPointer(system_.agent)));
   system_.shared = memory_->AllocatePages(1);
   system_.idt = memory_->AllocatePages(1);
   system_.tss = memory_->AllocatePages(1);

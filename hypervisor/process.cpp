@@ -883,7 +883,7 @@ void Process::PrintStatistics() {
   if (tracking_) {
     const TrackingStatistics tracking = tracking_->statistics();
     line(fmt::format(
-        "tracking: {} private and {} shared pages; {} accesses checked, {} repeated without, {} "
+        "tracking: {} private and {} shared pages; {} accesses checked, {} repeats not, {} "
         "instructions not",
         address_space_.CountPages(PageState::kPrivate),
         address_space_.CountPages(PageState::kShared), tracking.checks, tracking.repeats,
