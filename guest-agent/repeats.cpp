@@ -4,6 +4,7 @@
 
 #include "guest-agent/agent.h"
 #include "translator/access_site.h"
+#include "translator/register_file.h"
 
 namespace trapline::agent {
 namespace {

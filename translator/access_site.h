@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "translator/memory_access.h"
-
 namespace trapline {
+
+struct Instruction;
 
 // One instrumented operand, or one instrumented instruction whose accesses only its registers tell
 // (`instruction` is set). Lives as long as the cache, below 2 GiB.

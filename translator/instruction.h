@@ -11,23 +11,12 @@
 #include <optional>
 #include <span>
 
+#include "translator/register_file.h"
+
 namespace trapline {
 
 // The longest instruction the processor accepts, in bytes.
 inline constexpr std::size_t kMaximumInstructionLength = 15;
-
-// Operand registers. 0 to 15 are the general registers in the order of their encoding (rax, rcx,
-// rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15).
-inline constexpr std::uint8_t kRax = 0;
-inline constexpr std::uint8_t kRcx = 1;
-inline constexpr std::uint8_t kRdx = 2;
-inline constexpr std::uint8_t kRbx = 3;
-inline constexpr std::uint8_t kRsp = 4;
-inline constexpr std::uint8_t kRbp = 5;
-inline constexpr std::uint8_t kRsi = 6;
-inline constexpr std::uint8_t kRdi = 7;
-inline constexpr std::uint8_t kRip = 16;  // base only: the address of the next instruction
-inline constexpr std::uint8_t kNoRegister = 0xff;
 
 // Which of an operand's bytes are touched.
 enum class Pattern : std::uint8_t {

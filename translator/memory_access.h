@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "translator/instruction.h"
+#include "translator/register_file.h"
 
 namespace trapline {
 
@@ -18,17 +19,6 @@ struct MemoryAccess {
   bool atomic = false;
 
   bool operator==(const MemoryAccess&) const = default;
-};
-
-struct RegisterFile {
-  std::uint64_t gpr[16] = {};  // in the order of their encoding
-  std::uint64_t rip = 0;       // of the instruction itself
-  std::uint64_t rflags = 0;
-  std::uint64_t fs_base = 0;
-  std::uint64_t gs_base = 0;
-  // An XSAVE image in standard format (SDM vol. 1, 13.4) with this processor's offsets, not owned.
-  // Needed for instructions with MaskKind or kGather; may be null when there is none.
-  const unsigned char* xsave = nullptr;
 };
 
 // The accesses of one instruction; reads before writes, adjacent lanes of one operand joined.
