@@ -15,7 +15,7 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kDeepestStack = 64;
-constexpr int kCachedContextBits = 11;  // log2 of their number; 32 bytes each
+constexpr int kCachedContextBits = 13;  // log2 of their number; 32 bytes each
 
 UnwindRegisters ToUnwind(const RegisterFile& file) {
   const std::uint64_t* const gpr = file.gpr;
