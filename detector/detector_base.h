@@ -31,10 +31,6 @@ inline constexpr std::uint64_t kMaxPiece = 32768;
 // which keeps address + size from wrapping around.
 inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 
-// Keys from here on are no addresses of memory, and their histories are cleared when nobody will
-// ask for them again.
-inline constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
-
 // Derived provides
 //   void OnPlain(const Event&, std::uint64_t index)      kRead, kWrite; 0 < size <= kMaxPiece
 //   void OnAtomic(const Event&, std::uint64_t index, bool access_counts, bool

@@ -87,6 +87,10 @@ constexpr bool IsWrite(EventKind kind) {
   return kind == EventKind::kWrite || kind == EventKind::kAtomicWrite ||
          kind == EventKind::kAtomicRmw;
 }
+// Keys of kHappensBefore and kHappensAfter from here on are no addresses of memory, and their
+// histories are cleared when nobody will ask for them again.
+inline constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
+
 // An event that orders threads (atomics do both: they are accesses and synchronise).
 constexpr bool IsSynchronisation(EventKind kind) {
   return kind >= EventKind::kAtomicRead && kind <= EventKind::kBarrierLeave;

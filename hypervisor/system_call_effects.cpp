@@ -236,13 +236,16 @@ std::optional<std::uint64_t> EventCounter(int fd) {
   return std::nullopt;
 }
 
+std::uint64_t FileKey(const struct stat& status) {
+  return kFileKeys | Mix(status.st_ino + status.st_dev);
+}
+
 // The object behind a descriptor that carries data from one thread to another; 0: none.
 std::uint64_t DescriptorKey(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return 0;
-  const std::uint64_t inode = status.st_ino;
-  if (S_ISFIFO(status.st_mode)) return kFileKeys | Mix(inode + status.st_dev);
-  if (S_ISSOCK(status.st_mode)) return SocketKey(fd, inode);
+  if (S_ISFIFO(status.st_mode)) return FileKey(status);
+  if (S_ISSOCK(status.st_mode)) return SocketKey(fd, status.st_ino);
   // Event counters and the like share one inode without a type.
   if ((status.st_mode & S_IFMT) == 0) {
     const auto counter = EventCounter(fd);
@@ -255,7 +258,7 @@ std::uint64_t DescriptorKey(int fd) {
 // Of a POSIX message queue, which looks like a file.
 std::uint64_t MessageQueueKey(int fd) {
   struct stat status {};
-  return fstat(fd, &status) == 0 ? kFileKeys | Mix(status.st_ino + status.st_dev) : 0;
+  return fstat(fd, &status) == 0 ? FileKey(status) : 0;
 }
 
 // Locks on files that belong to whoever opened the file, and so may keep threads from each other
@@ -290,9 +293,7 @@ std::atomic<bool> files_are_locked{false};
 
 std::uint64_t FileLockKey(int fd) {
   struct stat status {};
-  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
-             ? kFileKeys | Mix(status.st_ino + status.st_dev)
-             : 0;
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? FileKey(status) : 0;
 }
 
 // What the call gives data to; 0: nothing that hands it on.

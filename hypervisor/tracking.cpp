@@ -25,9 +25,6 @@ std::uint64_t CarrierKey(ThreadId thread) { return kMonitorKeys | thread; }
 // other. Clocks, and lists of readers, are as long.
 constexpr std::size_t kTaskThreads = 32;
 
-// Keys from here on are no addresses of memory (guest-agent/preload/openmp.h).
-constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
-
 // Whether the agent has made the filter void at an event of this kind (events.h).
 bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;

@@ -4,6 +4,7 @@
 // the guest agent can record from any context. EventDecoder is its inverse.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "detector/event.h"
@@ -16,7 +17,7 @@ class EventEncoder {
  public:
   // Starts a chunk after an event of sequence number `base`.
   void Reset(Sequence base) {
-    for (Site& site : sites_) site.kind = kNoKind;
+    for (Site& site : sites_) site.shape = kNoShape;
     sequence_ = base;
     long_address_ = 0;
     long_ip_ = 0;
@@ -25,18 +26,22 @@ class EventEncoder {
   // Writes the record of `event` at `out` and returns its end. `sequence` must not be below that of
   // the event before. Needs kMaxEventRecordBytes + kChunkSlackBytes of room.
   std::uint8_t* Encode(std::uint8_t* out, const Event& event, Sequence sequence) {
-    if (sequence - sequence_ > 0xffffffff) out = Skip(out, sequence);
-    const std::uint64_t slot = Slot(event);
+    return Encode(out, event, event.stack, sequence);
+  }
+  // The same with another call stack than the event's.
+  std::uint8_t* Encode(std::uint8_t* out, const Event& event, std::uint32_t stack,
+                       Sequence sequence) {
+    if (sequence - sequence_ > 0xffffffff) [[unlikely]]
+      out = Skip(out, sequence);
+    const std::uint64_t slot = Slot(event, stack);
     const bool has_value = HasValue(event);
     Site& site = sites_[slot];
-    if (site.ip == event.ip && site.kind == static_cast<std::uint8_t>(event.kind) &&
-        site.size == event.size && site.stack == event.stack &&
-        site.order == static_cast<std::uint8_t>(event.order) && site.has_value == has_value &&
-        (event.aux == 0 || has_value) && event.other == 0) {
+    if (site.ip == event.ip && site.shape == Shape(event) && site.size == event.size &&
+        site.stack == stack && (event.aux == 0 || has_value) && event.other == 0) [[likely]] {
       out = Head(out, static_cast<std::uint16_t>(slot), sequence, event.address - site.address);
       site.address = event.address;
     } else {
-      out = Long(out, event, sequence, static_cast<std::uint16_t>(slot));
+      out = Long(out, event, stack, sequence, static_cast<std::uint16_t>(slot));
     }
     if (has_value) {
       Store(out, event.aux);
@@ -71,15 +76,24 @@ class EventEncoder {
     std::uint64_t address;  // of the latest event
     std::uint32_t size;
     std::uint32_t stack;
-    std::uint8_t kind;
-    std::uint8_t order;
-    bool has_value;
+    std::uint32_t shape;
   };
-  static constexpr std::uint8_t kNoKind = 0xff;
+  static constexpr std::uint32_t kNoShape = ~0U;
 
-  static std::uint64_t Slot(const Event& event) {
-    const std::uint64_t key = event.ip + (std::uint64_t{event.stack} << 24) +
-                              (static_cast<std::uint64_t>(event.kind) << 56) + (event.size << 48);
+  // Kind, order and flags, as they lie in the event.
+  static std::uint32_t Shape(const Event& event) {
+    static_assert(offsetof(Event, kind) == 0 && offsetof(Event, thread) == sizeof(std::uint32_t));
+    std::uint32_t shape = 0;
+    __builtin_memcpy(&shape, &event, sizeof shape);
+    return shape;
+  }
+
+  // Call stacks are numbered as they come, and so code that runs together has neighbouring slots.
+  static std::uint64_t Slot(const Event& event, std::uint32_t stack) {
+    const std::uint64_t shape = static_cast<std::uint64_t>(event.kind) << 9;
+    if (stack != 0) [[likely]]
+      return (stack ^ shape) % kSites;
+    const std::uint64_t key = event.ip + shape + (event.size << 48);
     return (key * 0x9e3779b97f4a7c15) >> 54;
   }
   static_assert(kSites == 1U << (64 - 54));
@@ -93,12 +107,12 @@ class EventEncoder {
   }
 
   // Token, gap and address: what all records begin with.
-  std::uint8_t* Head(std::uint8_t* out, std::uint16_t token, Sequence sequence,
-                     std::uint64_t address_difference) {
-    constexpr std::uint8_t kAddressCode[9] = {0, 1, 2, 3, 4, 5, 6, 7, 7};
+  [[gnu::always_inline]] std::uint8_t* Head(std::uint8_t* out, std::uint16_t token,
+                                            Sequence sequence, std::uint64_t address_difference) {
     const std::uint64_t address = ZigZag(address_difference);
-    const int bits = 64 - __builtin_clzll(address | 1);
-    const std::uint8_t code = address == 0 ? 0 : kAddressCode[(bits + 7) / 8];
+    const std::uint32_t bits = address == 0 ? 0 : 64 - __builtin_clzll(address | 1);
+    const std::uint32_t bytes = (bits + 7) / 8;
+    const std::uint32_t code = bytes - bytes / 8;  // of 7 bytes: that of 8
     const std::uint64_t gap = sequence - sequence_;
     sequence_ = sequence;
     SequenceCode gap_code = kGapWord;
@@ -113,15 +127,15 @@ class EventEncoder {
       gap_code = kGapByte;
       gap_bytes = 1;
     }
-    const std::uint64_t head =
-        token | (code << kAddressCodeShift) | (gap_code << kSequenceCodeShift);
+    const std::uint64_t head = token | (code << kAddressCodeShift) |
+                               (static_cast<std::uint32_t>(gap_code) << kSequenceCodeShift);
     Store(out, head | (gap << 16));
     out += 2 + gap_bytes;
     Store(out, address);
-    return out + kAddressBytes[code];
+    return out + code + (code + 1) / 8;
   }
 
-  std::uint8_t* Skip(std::uint8_t* out, Sequence sequence) {
+  [[gnu::noinline]] std::uint8_t* Skip(std::uint8_t* out, Sequence sequence) {
     const std::uint64_t distance = sequence - sequence_;
     out = Head(out, kLongForm, sequence_, 0);
     *out++ = kRecordSkip;
@@ -130,7 +144,8 @@ class EventEncoder {
     return Varint(out, distance);
   }
 
-  std::uint8_t* Long(std::uint8_t* out, const Event& event, Sequence sequence, std::uint16_t slot) {
+  [[gnu::noinline]] std::uint8_t* Long(std::uint8_t* out, const Event& event, std::uint32_t stack,
+                                       Sequence sequence, std::uint16_t slot) {
     const bool has_value = HasValue(event);
     const bool has_aux = event.aux != 0 && !has_value;
     const bool defines = !has_aux && event.other == 0 && event.size <= 0xffffffff;
@@ -139,23 +154,18 @@ class EventEncoder {
     *out++ = static_cast<std::uint8_t>(static_cast<unsigned>(event.kind) |
                                        static_cast<unsigned>(event.order) << 5);
     *out++ = static_cast<std::uint8_t>(
-        (event.size != 0 ? kLongSize : 0) | (event.stack != 0 ? kLongStack : 0) |
+        (event.size != 0 ? kLongSize : 0) | (stack != 0 ? kLongStack : 0) |
         (has_aux ? kLongAux : 0) | (event.other != 0 ? kLongOther : 0) |
         (defines ? kLongDefinesSite : 0) | (has_value ? kLongHasValue : 0));
     out = Varint(out, ZigZag(event.ip - long_ip_));
     long_ip_ = event.ip;
     if (event.size != 0) out = Varint(out, event.size);
-    if (event.stack != 0) out = Varint(out, event.stack);
+    if (stack != 0) out = Varint(out, stack);
     if (has_aux) out = Varint(out, event.aux);
     if (event.other != 0) out = Varint(out, event.other);
     if (defines) {
-      sites_[slot] = {event.ip,
-                      event.address,
-                      static_cast<std::uint32_t>(event.size),
-                      event.stack,
-                      static_cast<std::uint8_t>(event.kind),
-                      static_cast<std::uint8_t>(event.order),
-                      has_value};
+      sites_[slot] = {event.ip, event.address, static_cast<std::uint32_t>(event.size), stack,
+                      Shape(event)};
     }
     return out;
   }

@@ -127,6 +127,18 @@ class ThreadLog {
     control_->busy.store(0, std::memory_order_release);
   }
 
+  // The same for `count` events, which get consecutive numbers; stacks[i] is the call stack of
+  // *events[i]. Ask Reserve for room for all of them.
+  void AppendOrdered(const Event* const* events, const std::uint32_t* stacks, std::uint32_t count) {
+    control_->busy.store(1, std::memory_order_relaxed);
+    Sequence sequence = view_.header->sequence.fetch_add(count);
+    std::uint8_t* end = next_;
+    for (std::uint32_t i = 0; i < count; ++i)
+      end = encoder_.Encode(end, *events[i], stacks[i], ++sequence);
+    Commit(end);
+    control_->busy.store(0, std::memory_order_release);
+  }
+
   // Appends an access that needs no place among other threads' events but between this thread's
   // ordered ones: one whose bytes no other thread has touched since this thread's latest ordered
   // event (a same-epoch access). Costs no shared memory traffic.
@@ -150,11 +162,11 @@ class ThreadLog {
     return id;
   }
 
-  // Says that an event had to be dropped. What comes after it cannot be trusted to be complete, and
-  // the log says so.
-  void Lose() {
+  // Says that so many events had to be dropped. What comes after it cannot be trusted to be
+  // complete, and the log says so.
+  void Lose(std::uint64_t events = 1) {
     SegmentHeader& header = *view_.header;
-    header.lost_events.fetch_add(1, std::memory_order_relaxed);
+    header.lost_events.fetch_add(events, std::memory_order_relaxed);
     const Sequence now = header.sequence.load();
     Sequence from = header.lost_from.load();
     while (now < from && !header.lost_from.compare_exchange_weak(from, now)) {

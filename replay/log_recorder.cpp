@@ -160,7 +160,7 @@ void LogRecorder::Abandon() {
   started_ = false;
 }
 
-bool LogRecorder::WaitForRoom(ThreadLog& log, std::uint32_t bytes) {
+bool LogRecorder::WaitForRoom(ThreadLog& log, std::uint32_t bytes, std::uint32_t events) {
   constexpr auto kPause = std::chrono::microseconds(50);
   const std::atomic<std::uint64_t>& beats = segment_.header().drain_beats;
   std::uint64_t seen = beats.load();
@@ -178,7 +178,7 @@ bool LogRecorder::WaitForRoom(ThreadLog& log, std::uint32_t bytes) {
     // Once events are lost and the drain is still dead, nobody waits for it again.
     if (lost_events() != 0 && now - alive > kPause * 4) break;
   }
-  log.Lose();
+  log.Lose(events);
   return false;
 }
 

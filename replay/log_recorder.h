@@ -48,10 +48,11 @@ class LogRecorder {
   Status Start(const std::string& path, const LogMetadata& metadata,
                const RecorderOptions& options);
 
-  // ThreadLog::Reserve, with waiting as the options say. False: the event must be dropped, and has
-  // been counted as lost.
-  bool MakeRoom(ThreadLog& log, std::uint32_t bytes = kMaxEventRecordBytes) {
-    return log.Reserve(bytes) || WaitForRoom(log, bytes);
+  // ThreadLog::Reserve, with waiting as the options say. False: the `events` that were to go there
+  // must be dropped, and have been counted as lost.
+  bool MakeRoom(ThreadLog& log, std::uint32_t bytes = kMaxEventRecordBytes,
+                std::uint32_t events = 1) {
+    return log.Reserve(bytes) || WaitForRoom(log, bytes, events);
   }
 
   // Ends the recording: every ThreadLog must be finished. Waits for the drain and says how it went.
@@ -73,7 +74,7 @@ class LogRecorder {
   std::uint64_t lost_events() const { return segment_.header().lost_events.load(); }
 
  private:
-  bool WaitForRoom(ThreadLog& log, std::uint32_t bytes);
+  bool WaitForRoom(ThreadLog& log, std::uint32_t bytes, std::uint32_t events);
   Status StartProcess(const std::string& path);
   Status WaitForProcess();
 

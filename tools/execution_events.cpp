@@ -15,7 +15,7 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kDeepestStack = 64;
-constexpr std::size_t kCachedContexts = 1 << 16;  // 32 bytes each
+constexpr int kCachedContextBits = 13;  // log2 of their number; 32 bytes each
 
 UnwindRegisters ToUnwind(const RegisterFile& file) {
   const std::uint64_t* const gpr = file.gpr;
@@ -100,8 +100,21 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       symbolizer_(modules_),
       places_(track, untrack, symbolizer_),
       atomics_(std::move(atomics), symbolizer_),
-      cached_contexts_(kCachedContexts) {
+      cached_contexts_(std::size_t{1} << kCachedContextBits) {
   SetDescriptorMover(&MoveOutOfTheWay);
+}
+
+inline void ExecutionEvents::Complete(Event& event, Counts counts) {
+  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(event.kind);
+  event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
+  if (atomics_.explains()) [[unlikely]]
+    NoteForExplanation(event);
+}
+
+[[gnu::noinline]] void ExecutionEvents::NoteForExplanation(const Event& event) {
+  if (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite) return;
+  const std::lock_guard lock(said_mutex_);
+  atomics_.Note(event.ip, event.kind, event.address, event.size);
 }
 
 void ExecutionEvents::Feed(std::span<const Event> events) {
@@ -121,17 +134,6 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
   event.stack = context;
   Complete(event, counts);
   Feed(event);
-}
-
-void ExecutionEvents::Complete(Event& event, Counts counts) {
-  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(event.kind);
-  event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
-  if (!atomics_.explains() ||
-      (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite)) {
-    return;
-  }
-  const std::lock_guard lock(said_mutex_);
-  atomics_.Note(event.ip, event.kind, event.address, event.size);
 }
 
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
@@ -252,17 +254,31 @@ std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers
   return frames;
 }
 
-std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::uint64_t ip,
-                                               std::uint32_t frame) {
+inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::uint64_t ip,
+                                                      std::uint32_t frame) {
   const std::uint32_t generation = modules_.generation();
-  Mixer mixer(frame);
-  mixer.Add(ip);
-  mixer.Add(std::uint64_t{thread.lock_set} << 32 | generation);
-  CachedContext& cached = cached_contexts_[mixer.hash() % kCachedContexts];
-  if (cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
-      cached.generation == generation) {
-    return cached.number;
+  // The products do not wait for each other.
+  const std::uint64_t hash =
+      (ip + frame * 0xff51afd7ed558ccdull +
+       (std::uint64_t{thread.lock_set} << 32 | generation) * 0xc4ceb9fe1a85ec53ull) *
+      0x9e3779b97f4a7c15ull;
+  const std::size_t at = hash >> (64 - kCachedContextBits);
+  for (const std::size_t way : {at, at ^ 1}) {
+    const CachedContext& cached = cached_contexts_[way];
+    if (cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
+        cached.generation == generation) [[likely]] {
+      return cached.number;
+    }
   }
+  cached_contexts_[at ^ 1] = cached_contexts_[at];
+  return MakeContext(cached_contexts_[at], thread, ip, frame);
+}
+
+[[gnu::noinline]] std::uint32_t ExecutionEvents::MakeContext(CachedContext& cached,
+                                                             const ThreadState& thread,
+                                                             std::uint64_t ip,
+                                                             std::uint32_t frame) {
+  const std::uint32_t generation = modules_.generation();
   const std::uint32_t number =
       contexts_.Add({frames_.Add({frame, ip}), thread.lock_set, generation});
   cached = {frame, thread.lock_set, generation, number, ip};
@@ -270,24 +286,34 @@ std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::u
 }
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
+  const bool nothing_said = benign_.empty() && places_.empty();
   std::size_t count = 0;
   const ThreadState* state = nullptr;
   ThreadId thread = 0;
-  for (Event access : accesses) {
+  bool all_count = false;
+  for (const Event& access : accesses) {
     if (access.kind == EventKind::kMoment) {
-      accesses[count++] = access;
+      Event& kept = accesses[count++];
+      if (&kept != &access) kept = access;
       continue;
     }
-    access.thread = Identity(access.thread, access.address);
-    if (state == nullptr || access.thread != thread) {
-      thread = access.thread;
+    const ThreadId identity = Identity(access.thread, access.address);
+    if (state == nullptr || identity != thread) {
+      thread = identity;
       state = &ThreadOf(thread);
+      all_count = nothing_said && state->ignored_reads == 0 && state->ignored_writes == 0 &&
+                  state->ignored_synchronisation == 0;
     }
-    const Counts counts = CountsOf(*state, access.kind, access.address, access.size, access.ip);
+    const Counts counts =
+        all_count ? Counts::kFully
+                  : CountsOf(*state, access.kind, access.address, access.size, access.ip);
     if (counts == Counts::kNotAtAll) continue;
-    access.stack = CachedContextOf(*state, access.ip, access.stack);
-    Complete(access, counts);
-    accesses[count++] = access;
+    // In place: copying what has just been stored field by field would have to wait for the stores.
+    Event& kept = accesses[count++];
+    if (&kept != &access) kept = access;
+    kept.thread = thread;
+    kept.stack = CachedContextOf(*state, kept.ip, kept.stack);
+    Complete(kept, counts);
   }
   Feed(accesses.first(count));
 }

@@ -203,6 +203,7 @@ class ExecutionEvents : public ExecutionObserver {
                   std::uint64_t size, std::uint64_t ip);
   // What an access's event has beyond what was seen of it; and what --explain is to say of it.
   void Complete(Event& event, Counts counts);
+  void NoteForExplanation(const Event& event);
   // The child's ThreadState::creation_stack is known.
   void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
@@ -210,6 +211,8 @@ class ExecutionEvents : public ExecutionObserver {
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
+  std::uint32_t MakeContext(CachedContext& cached, const ThreadState& thread, std::uint64_t ip,
+                            std::uint32_t frame);
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
   void OnFree(ThreadId thread, const agent::QueuedEvent& event);

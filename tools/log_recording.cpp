@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <nlohmann/json.hpp>
 
@@ -113,7 +114,10 @@ void LogRecording::Begin(ThreadId thread) {
 }
 
 void LogRecording::OnEvents(std::span<const Event> events) {
-  for (const Event& event : events) OnEvent(event);
+  for (std::size_t i = 0; i < events.size();) {
+    if (state_ == State::kRecording) i += AppendAccesses(events.subspan(i));
+    if (i < events.size()) OnEvent(events[i++]);
+  }
 }
 
 void LogRecording::OnEvent(const Event& event) {
@@ -121,6 +125,30 @@ void LogRecording::OnEvent(const Event& event) {
   if (state_ != State::kRecording) return;
   if (options_.first_accesses && !filter_.Passes(event)) return;
   Append(event);
+}
+
+// Nearly all events are accesses of the thread before, from places that are known.
+std::size_t LogRecording::AppendAccesses(std::span<const Event> events) {
+  constexpr std::size_t kMost = 64;  // records need 4 KiB
+  std::array<const Event*, kMost> batch;
+  std::array<std::uint32_t, kMost> stacks;
+  const ThreadId thread = events.front().thread;
+  std::uint32_t count = 0;
+  std::size_t taken = 0;
+  for (const Event& event : events.first(std::min(events.size(), kMost))) {
+    if (event.thread != thread || !IsAccess(event.kind) || (event.flags & kOnlyOrders) != 0 ||
+        event.stack >= context_stacks_.size() || context_stacks_[event.stack] == kUnknownStack) {
+      break;
+    }
+    ++taken;
+    if (options_.first_accesses && !filter_.Passes(event)) continue;
+    batch[count] = &event;
+    stacks[count++] = context_stacks_[event.stack];
+  }
+  if (count == 0) return taken;
+  if (ThreadLog* const log = Room(thread, count * kMaxEventRecordBytes, count); log != nullptr)
+    log->AppendOrdered(batch.data(), stacks.data(), count);
+  return taken;
 }
 
 void LogRecording::Append(const Event& event) {
@@ -140,7 +168,7 @@ void LogRecording::Append(const Event& event) {
   }
   Event recorded = event;
   recorded.stack = StackOf(event);
-  ThreadLog* const log = Room(event.thread, kMaxEventRecordBytes);
+  ThreadLog* const log = Room(event.thread, kMaxEventRecordBytes, 1);
   if (log == nullptr) return;
   log->AppendOrdered(recorded);
   if (event.kind != EventKind::kThreadEnd) return;
@@ -150,7 +178,7 @@ void LogRecording::Append(const Event& event) {
   last_log_ = nullptr;
 }
 
-ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes) {
+ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes, std::uint32_t events) {
   if (last_log_ != nullptr && last_thread_ == thread && last_log_->Reserve(bytes)) return last_log_;
   std::unique_ptr<ThreadLog>& log = logs_[thread];
   if (log == nullptr) {
@@ -165,21 +193,27 @@ ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes) {
   if (log->Reserve(bytes)) return log.get();
   // There may be more threads than chunks: let the drain have those of the others.
   for (const auto& [other, stream] : logs_) stream->Finish();
-  return recorder_->MakeRoom(*log, bytes) ? log.get() : nullptr;
+  return recorder_->MakeRoom(*log, bytes, events) ? log.get() : nullptr;
 }
 
 std::uint32_t LogRecording::StackOf(const Event& event) {
   const std::uint32_t number = events_.context(event.stack).stack;
-  if (number == 0) return 0;
-  if (number < stacks_.size() && stacks_[number] != 0) return stacks_[number];
-  DescribeModules();
-  ThreadLog* const log = Room(event.thread, kMaxStackRecordBytes);
-  if (log == nullptr) return 0;
-  const std::vector<std::uint64_t> frames = events_.stack(number);
   if (number >= stacks_.size())
-    stacks_.resize(std::max<std::size_t>(2 * stacks_.size(), number + 1));
-  return stacks_[number] =
-             log->AppendStack(frames.data(), static_cast<std::uint32_t>(frames.size()));
+    stacks_.resize(std::max<std::size_t>(2 * stacks_.size(), number + 1), kUnknownStack);
+  if (event.stack >= context_stacks_.size()) {
+    context_stacks_.resize(std::max<std::size_t>(2 * context_stacks_.size(), event.stack + 1),
+                           kUnknownStack);
+  }
+  std::uint32_t& known = stacks_[number];
+  if (known == kUnknownStack && number == 0) known = 0;
+  if (known == kUnknownStack) {
+    DescribeModules();
+    ThreadLog* const log = Room(event.thread, kMaxStackRecordBytes, 1);
+    if (log == nullptr) return 0;
+    const std::vector<std::uint64_t> frames = events_.stack(number);
+    known = log->AppendStack(frames.data(), static_cast<std::uint32_t>(frames.size()));
+  }
+  return context_stacks_[event.stack] = known;
 }
 
 void LogRecording::DescribeModules() {
@@ -207,6 +241,7 @@ void LogRecording::OnForkedChild() {
   last_log_ = nullptr;
   ended_.clear();
   stacks_.clear();
+  context_stacks_.clear();
   filter_.Clear();
   described_.clear();
   generation_ = 0;

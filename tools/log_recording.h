@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,14 +56,17 @@ class LogRecording : public EventSink {
 
  private:
   void OnEvent(const Event& event);
+  // Appends a run of accesses at the beginning of `events`, which are not empty; returns how many
+  // are dealt with.
+  std::size_t AppendAccesses(std::span<const Event> events);
   enum class State { kWaiting, kRecording, kOff };
 
   std::string Path() const;
   Status Start();
   void Begin(ThreadId thread);
   void Append(const Event& event);
-  // The thread's stream with room for a record of that many bytes; null: the event is lost.
-  ThreadLog* Room(ThreadId thread, std::uint32_t bytes);
+  // The thread's stream with room for that many bytes; null: the events, so many, are lost.
+  ThreadLog* Room(ThreadId thread, std::uint32_t bytes, std::uint32_t events);
   std::uint32_t StackOf(const Event& event);
   void DescribeModules();
 
@@ -75,7 +79,9 @@ class LogRecording : public EventSink {
   std::unordered_map<ThreadId, ThreadLog::Position> ended_;
   ThreadLog* last_log_ = nullptr;  // of last_thread_
   ThreadId last_thread_ = 0;
-  std::vector<std::uint32_t> stacks_;  // by ExecutionEvents' number: the log's; 0: not there yet
+  // The log's numbers of call stacks, by ExecutionEvents' number of the stack, and of the context.
+  static constexpr std::uint32_t kUnknownStack = ~0U;
+  std::vector<std::uint32_t> stacks_, context_stacks_;
   FirstAccessFilter filter_;
   std::uint32_t generation_ = 0;  // of the modules described so far
   std::vector<bool> described_;   // by module index

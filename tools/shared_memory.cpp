@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "hypervisor/kvm.h"
+#include "symbols/modules.h"
 
 namespace trapline {
 namespace {
@@ -53,12 +54,6 @@ bool IsUsed(std::uint64_t start, std::uint64_t end) {
   return false;
 }
 
-struct Mapping {
-  std::uint64_t device = 0, inode = 0;
-  bool writable = false;
-  std::string path;
-};
-
 // The shared mapping at `address`, if that is the process's own to use.
 std::optional<Mapping> MappingAt(std::uint64_t address) {
   const ProcFile maps("/proc/self/maps");
@@ -70,30 +65,17 @@ std::optional<Mapping> MappingAt(std::uint64_t address) {
     if (size <= 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(size));
   }
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t line_end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, line_end - at);
-    at = line_end + 1;
-    unsigned long begin = 0, end = 0, inode = 0;
-    unsigned major = 0, minor = 0;
-    std::array<char, 5> permissions{};
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*x %x:%x %lu %n", &begin, &end, permissions.data(),
-                    &major, &minor, &inode, &path) < 6 ||
-        address < begin || address >= end) {
-      continue;
-    }
-    if (permissions[3] != 's') return std::nullopt;
-    return Mapping{std::uint64_t{major} << 32 | minor, inode, permissions[1] == 'w',
-                   line.substr(std::min(static_cast<std::size_t>(path), line.size()))};
-  }
-  return std::nullopt;
+  const std::vector<Mapping> mappings = ParseMaps(text);
+  const auto mapping = std::find_if(mappings.begin(), mappings.end(), [&](const Mapping& each) {
+    return address >= each.begin && address < each.end;
+  });
+  if (mapping == mappings.end() || !mapping->shared) return std::nullopt;
+  return *mapping;
 }
 
 // What a user knows the memory by.
-std::string NameOf(std::string path) {
-  constexpr std::string_view kDeleted = " (deleted)", kMemfd = "/memfd:", kSystemV = "/SYSV";
-  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+std::string NameOf(const std::string& path) {
+  constexpr std::string_view kMemfd = "/memfd:", kSystemV = "/SYSV";
   if (path.empty() || path == "/dev/zero") return "an anonymous shared mapping";
   if (path.starts_with(kMemfd)) return "memfd '" + path.substr(kMemfd.size()) + "'";
   if (path.starts_with(kSystemV)) return "a System V shared memory segment";

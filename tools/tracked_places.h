@@ -21,6 +21,8 @@ class TrackedPlaces {
   TrackedPlaces(const std::vector<std::string>& track, const std::vector<std::string>& untrack,
                 Symbolizer& symbolizer);
 
+  // Nothing is excluded.
+  bool empty() const { return !untrack_.has_ranges() && !untrack_.has_globs(); }
   // Whether an access of [address, address + size) by the instruction at `ip` does not count: the
   // function it lies in, one inlined there, the variable, or all of the bytes are untracked, and
   // none of them is tracked.

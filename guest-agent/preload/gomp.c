@@ -32,20 +32,13 @@ struct Team {
   uint64_t ip; /* of the region */
 };
 
-enum { kNestedGroups = 16 };
-
-/* Keys of a task's number, and of a taskgroup's. */
-enum { kTaskStart, kTaskChildren };
-
 /* A task that runs, implicit (a thread's part of a region) or explicit. Lives until it and its
  * children have ended. */
 struct Task {
   struct Team* team;
   uint64_t number;
   uint64_t runs_as; /* running_task of its code */
-  uint64_t group;   /* number of the taskgroup the task is part of; 0: none */
-  uint64_t groups[kNestedGroups];
-  int group_depth;     /* of taskgroups begun in the task */
+  struct TaskGroups groups;
   int is_final;        /* its children are not deferred */
   int keys_used;       /* of its number */
   unsigned references; /* itself, and its children */
@@ -440,14 +433,6 @@ static const char* StackUsed(const struct TaskData* data, const char* frame) {
   return begin > frame && begin - frame < kRuntimesFrames ? begin + data->size : frame;
 }
 
-static void PublishNumber(uint64_t number, unsigned which, uint64_t ip) {
-  Event(TRAPLINE_HAPPENS_BEFORE, KeyOf(number, which), 0, ip);
-}
-
-static void ReceiveNumber(uint64_t number, unsigned which, uint64_t ip) {
-  Event(TRAPLINE_HAPPENS_AFTER, KeyOf(number, which), 0, ip);
-}
-
 /* What libgomp calls in place of a task's body. */
 static void RunTask(void* argument) {
   struct TaskData* data = argument;
@@ -458,7 +443,7 @@ static void RunTask(void* argument) {
   struct Task* task = NewTask(data->team, number, data->is_undeferred ? before : number);
   current_task = task;
   if (task) {
-    task->group = data->group;
+    task->groups.outer = data->group;
     task->is_final = data->is_final;
     task->keys_used = 1;
     if (!data->is_undeferred) BeginRunning(number, frame, data->ip);
@@ -474,7 +459,7 @@ static void RunTask(void* argument) {
   current_task = outer;
   PublishDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
   PublishNumber(data->parent->number, kTaskChildren, data->ip);
-  if (data->group) PublishNumber(data->group, kTaskChildren, data->ip);
+  PublishNumber(data->group, kTaskChildren, data->ip);
   Publish(&data->team->tasks, data->ip);
   if (task) {
     if (!data->is_undeferred) GoOnRunning(before, StackUsed(data, frame), number);
@@ -510,24 +495,12 @@ static size_t PayloadOffset(size_t dependences, size_t alignment) {
   return RoundUp(sizeof(struct TaskData) + dependences * sizeof(struct Dependence), alignment);
 }
 
-/* The number of the taskgroup that new tasks of `task` are part of; 0: none. */
-static uint64_t GroupOf(const struct Task* task) {
-  if (task->group_depth == 0) return task->group;
-  int inner = task->group_depth < kNestedGroups ? task->group_depth : kNestedGroups;
-  return task->groups[inner - 1];
-}
-
-static void BeginGroup(struct Task* task) {
-  if (task->group_depth < kNestedGroups) task->groups[task->group_depth] = NewOpenMpNumber();
-  ++task->group_depth;
-}
-
-static void EndGroup(struct Task* task, uint64_t ip) {
-  if (task->group_depth == 0) return;
-  const uint64_t group = GroupOf(task);
+static void EndGroup(struct TaskGroups* groups, uint64_t ip) {
+  if (groups->depth == 0) return;
+  const uint64_t group = GroupOf(groups);
   ReceiveNumber(group, kTaskChildren, ip);
-  --task->group_depth;
-  if (task->group_depth < kNestedGroups) ForgetKeysOf(group);
+  --groups->depth;
+  if (groups->depth < kNestedGroups) ForgetKeysOf(group);
 }
 
 /* Objects in a depend clause's list: GCC's first form is {count, outs, objects...}, the second {0,
@@ -560,7 +533,7 @@ static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
                             .team = current_task->team,
                             .parent = current_task,
                             .number = NewOpenMpNumber(),
-                            .group = GroupOf(current_task),
+                            .group = GroupOf(&current_task->groups),
                             .ip = ip,
                             .source = data,
                             .offset = offset,
@@ -613,7 +586,7 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
       return;                                                                                      \
     }                                                                                              \
     bool grouped = !(flags & kLoopWithoutGroup);                                                   \
-    if (grouped) BeginGroup(creator);                                                              \
+    if (grouped) BeginGroup(&creator->groups);                                                     \
     size_t task_alignment = TaskAlignment(alignment);                                              \
     size_t offset = PayloadOffset(0, task_alignment);                                              \
     TASK_ON_STACK(task, offset + (size_t)size, task_alignment);                                    \
@@ -626,7 +599,7 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
     real.name(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,    \
               flags, tasks, priority, begin, end, step);                                           \
     if (!grouped) return;                                                                          \
-    EndGroup(creator, CALLER);                                                                     \
+    EndGroup(&creator->groups, CALLER);                                                            \
     ForgetKeysOf(task->number);                                                                    \
     ReleaseTask(creator);                                                                          \
   }
@@ -654,12 +627,12 @@ WRAPPER void GOMP_taskwait_depend(void** depend) {
 
 WRAPPER void GOMP_taskgroup_start(void) {
   REQUIRE(GOMP_taskgroup_start);
-  if (runtime.agent && current_task) BeginGroup(current_task);
+  if (runtime.agent && current_task) BeginGroup(&current_task->groups);
   real.GOMP_taskgroup_start();
 }
 
 WRAPPER void GOMP_taskgroup_end(void) {
   REQUIRE(GOMP_taskgroup_end);
   real.GOMP_taskgroup_end();
-  if (runtime.agent && current_task) EndGroup(current_task, CALLER);
+  if (runtime.agent && current_task) EndGroup(&current_task->groups, CALLER);
 }

@@ -73,7 +73,7 @@ WRAPPER struct Tool* ompt_start_tool(unsigned version, const char* runtime_versi
 
 /* -- Regions are numbers, tasks records -- */
 
-/* The edges of a region (the first keys) and of a task. */
+/* Keys of a region's number. */
 enum {
   kRegionBegin,
   kRegionEnd,
@@ -83,9 +83,6 @@ enum {
   kRegionParts,     /* of a reduction, before others combine them */
   kRegionReduction, /* what was combined */
 };
-enum { kTaskStart, kTaskChildren };
-
-enum { kNestedGroups = 16 };
 
 struct KmpTask {
   uint64_t number;
@@ -93,9 +90,7 @@ struct KmpTask {
   unsigned references;    /* itself, and its children */
   uint64_t runs_as;       /* running_task of its code */
   uint64_t region;        /* number; 0: none */
-  uint64_t group;         /* number of the taskgroup it is part of; 0: none */
-  uint64_t groups[kNestedGroups];
-  int group_depth; /* of taskgroups begun in the task */
+  struct TaskGroups groups;
   unsigned threads;
   int started;
   int untied; /* it runs as what its thread does, for its function goes on after it has stopped */
@@ -105,14 +100,6 @@ struct KmpTask {
   void* copy; /* of a loop's task, in the runtime's memory; else null */
 };
 static __thread struct KmpTask* current;
-
-static void Publish(uint64_t number, unsigned which, uint64_t ip) {
-  if (number) Event(TRAPLINE_HAPPENS_BEFORE, KeyOf(number, which), 0, ip);
-}
-
-static void Receive(uint64_t number, unsigned which, uint64_t ip) {
-  if (number) Event(TRAPLINE_HAPPENS_AFTER, KeyOf(number, which), 0, ip);
-}
 
 static struct KmpTask* NewTask(union ToolData* data) {
   struct KmpTask* task = TakeBlock(sizeof(*task));
@@ -147,14 +134,14 @@ static void OnParallelBegin(union ToolData* creator, const void* frame, union To
                             unsigned threads, int flags, const void* code) {
   (void)creator, (void)frame, (void)threads, (void)flags;
   region->value = NewOpenMpNumber();
-  Publish(region->value, kRegionBegin, IpOf(code, 0));
+  PublishNumber(region->value, kRegionBegin, IpOf(code, 0));
 }
 
 static void OnParallelEnd(union ToolData* region, union ToolData* creator, int flags,
                           const void* code) {
   (void)flags;
-  Receive(region->value, kRegionEnd, IpOf(code, 0));
-  Receive(region->value, kRegionTasks, IpOf(code, 0));
+  ReceiveNumber(region->value, kRegionEnd, IpOf(code, 0));
+  ReceiveNumber(region->value, kRegionTasks, IpOf(code, 0));
   ForgetKeysOf(region->value);
   current = TaskOf(creator);
 }
@@ -168,21 +155,15 @@ static void OnImplicitTask(int endpoint, union ToolData* region, union ToolData*
     task->region = region ? region->value : 0;
     task->threads = threads;
     task->started = 1;
-    Receive(task->region, kRegionBegin, 0);
+    ReceiveNumber(task->region, kRegionBegin, 0);
     current = task;
   } else {
     struct KmpTask* task = TaskOf(data);
     if (!task) return;
-    Publish(task->region, kRegionEnd, 0);
+    PublishNumber(task->region, kRegionEnd, 0);
     if (current == task) current = NULL;
     ForgetTask(data);
   }
-}
-
-static uint64_t GroupOf(const struct KmpTask* task) {
-  if (task->group_depth == 0) return task->group;
-  int inner = task->group_depth < kNestedGroups ? task->group_depth : kNestedGroups;
-  return task->groups[inner - 1];
 }
 
 /* -- Tasks' memory, which libomp hands out again without telling any allocator -- */
@@ -256,11 +237,11 @@ static void OnTaskCreate(union ToolData* creator, const void* frame, union ToolD
   task->runs_as = flags & kTaskUndeferred ? parent->runs_as : task->number;
   task->region = parent->region;
   task->threads = parent->threads;
-  task->group = GroupOf(parent);
+  task->groups.outer = GroupOf(&parent->groups);
   task->ip = IpOf(code, 0);
   if (!(flags & kTaskwaits)) task->copy = CopyOf(data);
   if (task->copy) ClearCopy(task->copy, task->ip);
-  Publish(task->number, kTaskStart, task->ip);
+  PublishNumber(task->number, kTaskStart, task->ip);
 }
 
 static void OnDependences(union ToolData* data, const struct ToolDependence* list, int count) {
@@ -277,9 +258,9 @@ static void OnDependences(union ToolData* data, const struct ToolDependence* lis
 
 static void EndTask(const struct KmpTask* task) {
   PublishDependences(task->dependences, task->dependence_count, task->parent->number, task->ip);
-  Publish(task->parent->number, kTaskChildren, task->ip);
-  Publish(task->group, kTaskChildren, task->ip);
-  Publish(task->region, kRegionTasks, task->ip);
+  PublishNumber(task->parent->number, kTaskChildren, task->ip);
+  PublishNumber(task->groups.outer, kTaskChildren, task->ip);
+  PublishNumber(task->region, kRegionTasks, task->ip);
 }
 
 /* Above what the runtime has on the stack when it tells of a switch, and below what the program
@@ -312,7 +293,7 @@ static void OnTaskSchedule(union ToolData* prior, int status, union ToolData* ne
         ForgetTask(prior);
         break;
       case kTaskSwitched:
-        if (ended->untied) Publish(ended->number, kTaskStart, ended->ip);
+        if (ended->untied) PublishNumber(ended->number, kTaskStart, ended->ip);
         break;
       default:
         break;
@@ -323,7 +304,7 @@ static void OnTaskSchedule(union ToolData* prior, int status, union ToolData* ne
   const int begins = !current->started;
   if (current->untied && (begins || status == kTaskSwitched)) {
     current->runs_as = running_task;
-    if (!begins) Receive(current->number, kTaskStart, current->ip);
+    if (!begins) ReceiveNumber(current->number, kTaskStart, current->ip);
   }
   if (begins && current->runs_as == current->number) {
     BeginRunning(current->number, RUNTIMES_STACK, current->ip);
@@ -332,7 +313,7 @@ static void OnTaskSchedule(union ToolData* prior, int status, union ToolData* ne
   }
   if (begins) {
     current->started = 1;
-    Receive(current->number, kTaskStart, current->ip);
+    ReceiveNumber(current->number, kTaskStart, current->ip);
     ReceiveDependences(current->dependences, current->dependence_count,
                        current->parent ? current->parent->number : 0, current->ip);
   }
@@ -346,15 +327,14 @@ static void OnSyncRegion(int kind, int endpoint, union ToolData* region, union T
   uint64_t ip = IpOf(code, task->ip);
   switch (kind) {
     case kSyncTaskwait:
-      if (endpoint == kScopeEnd) Receive(task->number, kTaskChildren, ip);
+      if (endpoint == kScopeEnd) ReceiveNumber(task->number, kTaskChildren, ip);
       break;
     case kSyncTaskgroup:
       if (endpoint == kScopeBegin) {
-        if (task->group_depth < kNestedGroups) task->groups[task->group_depth] = NewOpenMpNumber();
-        ++task->group_depth;
-      } else if (task->group_depth > 0) {
-        Receive(GroupOf(task), kTaskChildren, ip);
-        --task->group_depth;
+        BeginGroup(&task->groups);
+      } else if (task->groups.depth > 0) {
+        ReceiveNumber(GroupOf(&task->groups), kTaskChildren, ip);
+        --task->groups.depth;
       }
       break;
     case kSyncReduction:
@@ -362,12 +342,12 @@ static void OnSyncRegion(int kind, int endpoint, union ToolData* region, union T
     default:
       if (endpoint == kScopeBegin) {
         if (kind == kSyncBarrierImplicitParallel || kind == kSyncBarrierImplicit)
-          Publish(task->region, kRegionEnd, ip);
+          PublishNumber(task->region, kRegionEnd, ip);
         if (kind != kSyncBarrierImplicitParallel && task->region)
           Event(TRAPLINE_BARRIER_ENTER, KeyOf(task->region, kRegionBarrier), task->threads, 0);
       } else if (kind != kSyncBarrierImplicitParallel && task->region) {
         Event(TRAPLINE_BARRIER_LEAVE, KeyOf(task->region, kRegionBarrier), task->threads, 0);
-        Receive(task->region, kRegionTasks, ip);
+        ReceiveNumber(task->region, kRegionTasks, ip);
       }
   }
 }
@@ -379,7 +359,7 @@ static void OnSyncRegionWait(int kind, int endpoint, union ToolData* region, uni
   (void)region;
   struct KmpTask* task = TaskOf(data);
   if (task && kind == kSyncTaskgroup && endpoint == kScopeEnd)
-    Receive(GroupOf(task), kTaskChildren, IpOf(code, task->ip));
+    ReceiveNumber(GroupOf(&task->groups), kTaskChildren, IpOf(code, task->ip));
 }
 
 static int InitialiseTool(Lookup lookup, int device, union ToolData* tool_data) {
@@ -434,25 +414,25 @@ WRAPPER void __kmpc_end_critical(void* location, int thread, void* name) {
 WRAPPER void __kmpc_ordered(void* location, int thread) {
   REQUIRE(__kmpc_ordered);
   real.__kmpc_ordered(location, thread);
-  Receive(Region(), kRegionOrdered, CALLER);
+  ReceiveNumber(Region(), kRegionOrdered, CALLER);
 }
 
 WRAPPER void __kmpc_end_ordered(void* location, int thread) {
   REQUIRE(__kmpc_end_ordered);
-  Publish(Region(), kRegionOrdered, CALLER);
+  PublishNumber(Region(), kRegionOrdered, CALLER);
   real.__kmpc_end_ordered(location, thread);
 }
 
 WRAPPER void __kmpc_doacross_post(void* location, int thread, const void* iteration) {
   REQUIRE(__kmpc_doacross_post);
-  Publish(Region(), kRegionOrdered, CALLER);
+  PublishNumber(Region(), kRegionOrdered, CALLER);
   real.__kmpc_doacross_post(location, thread, iteration);
 }
 
 WRAPPER void __kmpc_doacross_wait(void* location, int thread, const void* iteration) {
   REQUIRE(__kmpc_doacross_wait);
   real.__kmpc_doacross_wait(location, thread, iteration);
-  Receive(Region(), kRegionOrdered, CALLER);
+  ReceiveNumber(Region(), kRegionOrdered, CALLER);
 }
 
 /* -- Reductions: each thread's part is combined by itself, under the runtime's lock, or by another
@@ -462,9 +442,9 @@ static __thread void (*combine)(void* to, void* from);
 
 static void Combine(void* to, void* from) {
   uint64_t region = Region();
-  Receive(region, kRegionParts, 0);
+  ReceiveNumber(region, kRegionParts, 0);
   combine(to, from);
-  Publish(region, kRegionParts, 0);
+  PublishNumber(region, kRegionParts, 0);
 }
 
 #define REDUCE(name)                                                                               \
@@ -474,17 +454,17 @@ static void Combine(void* to, void* from) {
     uint64_t region = Region();                                                                    \
     if (!region) return real.name(location, thread, variables, size, data, function, lock);        \
     combine = function;                                                                            \
-    Publish(region, kRegionParts, CALLER);                                                         \
+    PublishNumber(region, kRegionParts, CALLER);                                                   \
     int way = real.name(location, thread, variables, size, data, function ? Combine : NULL, lock); \
     /* 2: by atomic instructions, which are seen. */                                               \
-    if (way != 2) Receive(region, kRegionReduction, CALLER);                                       \
+    if (way != 2) ReceiveNumber(region, kRegionReduction, CALLER);                                 \
     return way;                                                                                    \
   }
 
 #define END_REDUCE(name)                                      \
   WRAPPER void name(void* location, int thread, void* lock) { \
     REQUIRE(name);                                            \
-    Publish(Region(), kRegionReduction, CALLER);              \
+    PublishNumber(Region(), kRegionReduction, CALLER);        \
     real.name(location, thread, lock);                        \
   }
 
@@ -495,7 +475,7 @@ END_REDUCE(__kmpc_end_reduce_nowait)
 /* Nobody goes on before all is combined. */
 WRAPPER void __kmpc_end_reduce(void* location, int thread, void* lock) {
   REQUIRE(__kmpc_end_reduce);
-  Publish(Region(), kRegionReduction, CALLER);
+  PublishNumber(Region(), kRegionReduction, CALLER);
   real.__kmpc_end_reduce(location, thread, lock);
-  Receive(Region(), kRegionReduction, CALLER);
+  ReceiveNumber(Region(), kRegionReduction, CALLER);
 }

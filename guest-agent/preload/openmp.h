@@ -27,6 +27,37 @@ static inline void ForgetKeysOf(uint64_t number) {
   Event(TRAPLINE_CLEAR_HISTORY, KeyOf(number, 0), kKeysOfNumber, 0);
 }
 
+static inline void PublishNumber(uint64_t number, unsigned which, uint64_t ip) {
+  if (number) Event(TRAPLINE_HAPPENS_BEFORE, KeyOf(number, which), 0, ip);
+}
+
+static inline void ReceiveNumber(uint64_t number, unsigned which, uint64_t ip) {
+  if (number) Event(TRAPLINE_HAPPENS_AFTER, KeyOf(number, which), 0, ip);
+}
+
+/* Keys of a task's number, and of a taskgroup's. */
+enum { kTaskStart, kTaskChildren };
+
+/* A task's taskgroups, by their numbers. */
+enum { kNestedGroups = 16 };
+struct TaskGroups {
+  uint64_t outer; /* the one that the task is part of; 0: none */
+  uint64_t begun[kNestedGroups];
+  int depth; /* of those begun in the task; may exceed kNestedGroups */
+};
+
+/* The number of the taskgroup that new tasks are part of; 0: none. */
+static inline uint64_t GroupOf(const struct TaskGroups* groups) {
+  if (groups->depth == 0) return groups->outer;
+  int inner = groups->depth < kNestedGroups ? groups->depth : kNestedGroups;
+  return groups->begun[inner - 1];
+}
+
+static inline void BeginGroup(struct TaskGroups* groups) {
+  if (groups->depth < kNestedGroups) groups->begun[groups->depth] = NewOpenMpNumber();
+  ++groups->depth;
+}
+
 /* An explicit task is a thread of its own to the detector, unless its creator waits for it to end.
  * The task, by its number, as which the calling thread's doings count; 0: none. */
 INTERNAL extern __thread uint64_t running_task;

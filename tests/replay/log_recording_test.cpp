@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -136,6 +137,52 @@ TEST_F(LogRecordingTest, LocalEventsStayBetweenOrderedOnes) {
   LogIndex index;
   ASSERT_TRUE(index.Open(scratch_ / "log").ok());
   for (const auto& [thread, count] : CheckNumbered(index, kLastSequence)) EXPECT_EQ(count, 20'000U);
+}
+
+TEST_F(LogRecordingTest, ManyAtOnceAreWhatTheyWereOneByOne) {
+  LogRecorder recorder;
+  ASSERT_TRUE(recorder.Start(scratch_ / "log", {}, {}).ok());
+  constexpr std::uint64_t kEvents = 30'000;
+  std::mt19937_64 random(1);
+  std::vector<Event> expected;
+  for (std::uint64_t i = 0; i < kEvents; ++i) {
+    Event event = NumberedEvent(1, i);
+    // Many more sites than the coding has room for, some in the same slot.
+    event.stack = static_cast<std::uint32_t>(random() % 3 == 0 ? random() % 5000 : i % 40);
+    if (random() % 4 == 0) event.flags = 0;
+    if (event.flags == 0) event.aux = 0;
+    event.size = std::uint64_t{1} << random() % 4;
+    if (event.flags != 0) event.aux &= event.size == 8 ? ~0ull : (1ull << 8 * event.size) - 1;
+    expected.push_back(event);
+  }
+  const auto log = std::make_unique<ThreadLog>();
+  log->Open(recorder.segment().view(), 1);
+  for (std::uint64_t i = 0; i < kEvents;) {
+    const auto count = static_cast<std::uint32_t>(std::min(random() % 65, kEvents - i));
+    std::vector<Event> events(expected.begin() + static_cast<std::ptrdiff_t>(i),
+                              expected.begin() + static_cast<std::ptrdiff_t>(i + count));
+    std::vector<const Event*> pointers;
+    std::vector<std::uint32_t> stacks;
+    for (Event& event : events) {
+      stacks.push_back(event.stack);
+      event.stack = 99;  // another numbering
+      pointers.push_back(&event);
+    }
+    ASSERT_TRUE(recorder.MakeRoom(*log, (count + 1) * kMaxEventRecordBytes, count + 1));
+    log->AppendOrdered(pointers.data(), stacks.data(), count);
+    i += count;
+    if (i < kEvents) log->AppendOrdered(expected[i++]);
+  }
+  log->Finish();
+  ASSERT_TRUE(recorder.Stop().ok());
+  LogIndex index;
+  ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+  const auto read = ReadAll(index);
+  ASSERT_EQ(read.size(), kEvents);
+  for (std::uint64_t i = 0; i < kEvents; ++i) {
+    ASSERT_TRUE(read[i].event == expected[i]) << i;
+    ASSERT_EQ(read[i].sequence, i + 1);
+  }
 }
 
 TEST_F(LogRecordingTest, MemoryIsBoundedAndDroppingIsTold) {
