@@ -99,7 +99,8 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       unwinder_(modules_),
       symbolizer_(modules_),
       places_(track, untrack, symbolizer_),
-      atomics_(std::move(atomics), symbolizer_),
+      atomics_(atomics, symbolizer_),
+      ordering_(atomics.atomic, atomics.plain, track, modules_),
       cached_contexts_(kCachedContexts) {
   SetDescriptorMover(&MoveOutOfTheWay);
 }
@@ -126,7 +127,7 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
 void ExecutionEvents::Complete(Event& event, Counts counts) {
   event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(event.kind);
   event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
-  if (!atomics_.explains() ||
+  if (!atomics_.explains() || ordering_.Contains(event.ip) ||
       (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite)) {
     return;
   }
@@ -183,7 +184,7 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
 bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                                 std::uint64_t size, std::uint64_t ip) {
   return (IsWrite(kind) ? thread.ignored_writes : thread.ignored_reads) != 0 ||
-         IsBenign(address, size) || places_.Excludes(ip, address, size);
+         ordering_.Contains(ip) || IsBenign(address, size) || places_.Excludes(ip, address, size);
 }
 
 ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, EventKind kind,
@@ -201,7 +202,8 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   bool untracked = is_runtime_code_ && is_runtime_code_(ip);
   if (!untracked) {
     const Module* const module = modules_.Find(ip);
-    untracked = module != nullptr && (module->is_vdso() || is_untracked_(module->path));
+    untracked = module != nullptr &&
+                (module->is_vdso() || is_untracked_(module->path) || ordering_.Contains(ip));
   }
   cached = {ip, modules_.generation(), untracked};
   return untracked;
@@ -713,6 +715,7 @@ int ExecutionEvents::OnExit(int status) {
   if (ended_) return status;
   ended_ = true;
   WriteError(atomics_.Explanation());
+  if (atomics_.explains()) WriteError(ordering_.Explanation());
   for (const auto& sink : sinks_) status = sink->OnExit(status);
   return status;
 }
@@ -729,9 +732,22 @@ bool ExecutionEvents::IsAtomic(std::uint64_t ip, std::uint64_t address) {
 }
 
 bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
+  if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
                                               : symbolizer_.IsAtomicByDebugInfo(ip);
+}
+
+// Whether the instruction at `ip` uses no memory but its thread's stack.
+bool ExecutionEvents::IsOfStack(std::uint64_t ip) const {
+  std::array<unsigned char, kMaximumInstructionLength> bytes{};
+  if (!memory_(ip, bytes.data(), bytes.size())) return false;
+  const auto instruction = Decode(bytes, ip);
+  if (!instruction) return false;
+  const auto operands = instruction->memory();
+  return std::all_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
+    return operand.base == kRsp && operand.segment == Segment::kNone;
+  });
 }
 
 bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {

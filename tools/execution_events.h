@@ -22,6 +22,7 @@
 #include "symbols/unwinder.h"
 #include "tools/atomic_places.h"
 #include "tools/intern_table.h"
+#include "tools/ordering_modules.h"
 #include "tools/tracked_places.h"
 
 namespace trapline {
@@ -89,7 +90,8 @@ struct HeapBlock {
 class ExecutionEvents : public ExecutionObserver {
  public:
   // `is_untracked`: whether a module's code does not count.
-  // `track`, `untrack`: as TrackedPlaces takes them; `atomics`: as AtomicPlaces does.
+  // `track`, `untrack`: as TrackedPlaces takes them; `atomics`: as AtomicPlaces does. All of them:
+  // as OrderingModules does.
   explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                            const std::vector<std::string>& track = {},
                            const std::vector<std::string>& untrack = {},
@@ -187,6 +189,7 @@ class ExecutionEvents : public ExecutionObserver {
   // its access to `address`.
   ThreadId Identity(ThreadId thread) const;
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
+  bool IsOfStack(std::uint64_t ip) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
@@ -214,6 +217,7 @@ class ExecutionEvents : public ExecutionObserver {
   // Whether an access of the thread does not count as one.
   bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                  std::uint64_t size, std::uint64_t ip);
+  // Whether the code at `ip` makes no accesses that count.
   bool IsUntracked(std::uint64_t ip);
   // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
   std::uint32_t RuntimeContextOf(const ThreadState& thread, std::uint64_t ip) {
@@ -227,6 +231,7 @@ class ExecutionEvents : public ExecutionObserver {
   Symbolizer symbolizer_;
   TrackedPlaces places_;
   AtomicPlaces atomics_;
+  OrderingModules ordering_;
   std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;

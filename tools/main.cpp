@@ -245,7 +245,8 @@ int main(int argc, char** argv) {
          "--atomic", atomics.atomic,
          "Take the plain loads and stores of this PLACE for atomic operations: the code or "
          "variable "
-         "of a symbol, the code of a source file (globs), or bytes, ADDRESS+LENGTH; repeatable")
+         "of a symbol, the code of a source file (globs), or bytes, ADDRESS+LENGTH; those of a "
+         "shared library (a glob with .so) order threads and are no accesses besides; repeatable")
       ->allow_extra_args(false);
   run->add_option("--plain", atomics.plain,
                   "Take none of this PLACE's plain loads and stores for atomic; repeatable")
