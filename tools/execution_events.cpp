@@ -1,5 +1,6 @@
 #include "tools/execution_events.h"
 
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,11 +99,32 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       modules_(WithoutMonitor()),
       unwinder_(modules_),
       symbolizer_(modules_),
-      places_(track, untrack, symbolizer_),
-      atomics_(atomics, symbolizer_),
+      places_(track, untrack, symbolizer_, place_use_),
+      atomics_(atomics, symbolizer_, place_use_),
       ordering_(atomics.atomic, atomics.plain, track, modules_),
       cached_contexts_(kCachedContexts) {
   SetDescriptorMover(&MoveOutOfTheWay);
+  const auto note = [this](const char* option, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+      module_names_.emplace_back(text, place_use_.MarkOf(option, text));
+  };
+  note("--track", track);
+  note("--untrack", untrack);
+  note("--atomic", atomics.atomic);
+  note("--plain", atomics.plain);
+}
+
+void ExecutionEvents::NoteModules() {
+  modules_.Refresh();
+  for (const Module* const module : modules_.Loaded()) {
+    const std::string name(module->name());
+    for (const auto& [glob, met] : module_names_) {
+      if (fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+          fnmatch(glob.c_str(), module->path.c_str(), 0) == 0) {
+        *met = 1;
+      }
+    }
+  }
 }
 
 void ExecutionEvents::Feed(std::span<const Event> events) {
@@ -214,6 +236,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
                                std::uint64_t ip) {
   if (ThreadState& carrier = ThreadOf(thread); carrier.thread_pointer == 0)
     carrier.thread_pointer = registers.fs_base;
+  checked_ = true;
   thread = Identity(thread, address);
   ThreadState& state = ThreadOf(thread);
   const Counts counts =
@@ -271,6 +294,7 @@ std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::u
 }
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
+  checked_ = checked_ || !accesses.empty();
   std::size_t count = 0;
   const ThreadState* state = nullptr;
   ThreadId thread = 0;
@@ -688,6 +712,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   // after everything.
   ThreadState survivor = ThreadOf(thread);
   running_.clear();
+  tells_unmet_ = false;
   survivor.tid = tid;
   survivor.locks.clear();
   survivor.lock_set = 0;
@@ -699,6 +724,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
 }
 
 ExecutionObserver::Handover ExecutionEvents::OnExecute() {
+  place_use_.Forget();
   Handover handover;
   nlohmann::json options = nlohmann::json::object();
   for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
@@ -716,6 +742,10 @@ int ExecutionEvents::OnExit(int status) {
   ended_ = true;
   WriteError(atomics_.Explanation());
   if (atomics_.explains()) WriteError(ordering_.Explanation());
+  if (tells_unmet_ && checked_ && !module_names_.empty()) {
+    NoteModules();
+    WriteError(place_use_.Unmet());
+  }
   for (const auto& sink : sinks_) status = sink->OnExit(status);
   return status;
 }

@@ -100,6 +100,10 @@ class ExecutionEvents : public ExecutionObserver {
   // Each sink gets every event, in the order in which they were added.
   void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
 
+  // At the end, to say which of the places that the user named were not met. For the process that
+  // `trapline run` starts with; what other programs met is not known, and then nothing is said.
+  void TellUnmetPlaces() { tells_unmet_ = true; }
+
   // --- for sinks, during their calls
   const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
   const AccessContext& context(std::uint32_t number) const { return contexts_[number]; }
@@ -199,6 +203,8 @@ class ExecutionEvents : public ExecutionObserver {
 
   Counts CountsOf(const ThreadState& thread, EventKind kind, std::uint64_t address,
                   std::uint64_t size, std::uint64_t ip);
+  // Which of the user's names are those of modules.
+  void NoteModules();
   // What an access's event has beyond what was seen of it; and what --explain is to say of it.
   void Complete(Event& event, Counts counts);
   // The child's ThreadState::creation_stack is known.
@@ -229,6 +235,7 @@ class ExecutionEvents : public ExecutionObserver {
   Modules modules_;
   Unwinder unwinder_;
   Symbolizer symbolizer_;
+  PlaceUse place_use_;
   TrackedPlaces places_;
   AtomicPlaces atomics_;
   OrderingModules ordering_;
@@ -252,6 +259,10 @@ class ExecutionEvents : public ExecutionObserver {
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;
+  bool tells_unmet_ = false;
+  bool checked_ = false;  // an access was
+  // Globs of --track and its kin, which may be those of modules; and what to set if they are.
+  std::vector<std::pair<std::string, std::uint8_t*>> module_names_;
 };
 
 }  // namespace trapline

@@ -78,6 +78,7 @@ Observation Observe(const RunOptions& options, const std::string& program,
           ? OptionsOf<AtomicPlacesOptions>(json[AtomicPlacesOptions::kName])
           : AtomicPlacesOptions());
   ExecutionEvents& events = *observation.events;
+  if (initial) events.TellUnmetPlaces();
   const auto check = [initial](const Status& status) {
     if (status.ok()) return;
     if (initial) throw std::runtime_error(status.message());
