@@ -1,9 +1,10 @@
 // Hash maps, whose accessors lock elements; vectors that grow; unordered maps and sets.
 // CLEAN
+// SECONDS 120
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD gcc-O0 gcc-O0-nodebug O2
 #include <tbb/concurrent_hash_map.h>
 #include <tbb/concurrent_set.h>
 #include <tbb/concurrent_unordered_map.h>

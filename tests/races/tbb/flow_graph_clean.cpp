@@ -1,9 +1,10 @@
 // Messages of a flow graph carry what they point to; serial nodes have their state to themselves.
 // CLEAN
+// SECONDS 90
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD gcc-O0 gcc-O0-nodebug O2
 #include <tbb/flow_graph.h>
 
 #include <memory>

@@ -1,9 +1,10 @@
 // All mutexes of oneTBB, most of which are inlined into the program.
 // CLEAN
+// SECONDS 90
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD gcc-O0 gcc-O0-nodebug O2
 #include <oneapi/tbb/mutex.h>
 #include <oneapi/tbb/rw_mutex.h>
 #include <tbb/null_mutex.h>

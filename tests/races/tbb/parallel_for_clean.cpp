@@ -1,9 +1,10 @@
 // The parts of loops, nested and by every partitioner, write each its own; the caller reads all.
 // CLEAN
+// SECONDS 90
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2 clang-O2
+// BUILD gcc-O0 gcc-O0-nodebug O2 clang-O2
 #include <tbb/blocked_range2d.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_for_each.h>

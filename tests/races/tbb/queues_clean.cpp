@@ -1,9 +1,10 @@
 // Queues hand objects over; bounded ones block.
 // CLEAN
+// SECONDS 90
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD gcc-O0 gcc-O0-nodebug O2
 #include <tbb/concurrent_priority_queue.h>
 #include <tbb/concurrent_queue.h>
 #include <tbb/parallel_for.h>
