@@ -18,6 +18,7 @@
 #include "symbols/elf_symbols.h"
 #include "symbols/module_image.h"
 #include "symbols/source_lines.h"
+#include "symbols/synchronising_function.h"
 
 namespace trapline {
 namespace {
@@ -238,6 +239,7 @@ class Symbolizer::Implementation {
       Contents& contents = ContentsOf(*module);
       answer = contents.debug_info && (contents.debug_info->IsAtomic(pc - module->bias) ||
                                        IsAtomicBySourceLocked(*module, contents, pc));
+      if (!answer) answer = IsAtomicByName(contents, pc - module->bias);
     }
     const std::unique_lock lock(answers_mutex_);
     atomic_code_[pc] = answer;
@@ -318,6 +320,13 @@ class Symbolizer::Implementation {
     struct stat built = {};
     return line.line != 0 && stat(module.path.c_str(), &built) == 0 &&
            sources_.IsAtomic(line.file, line.line, built.st_mtime);
+  }
+
+  static bool IsAtomicByName(Contents& contents, std::uint64_t offset) {
+    if (!contents.symbols) return false;
+    const ElfSymbols::Symbol* const function = contents.symbols->FindFunction(offset);
+    return function != nullptr && IsSynchronisingFunction(function->name) &&
+           (!contents.debug_info || contents.debug_info->LineOf(offset).file.empty());
   }
 
   Contents& ContentsOf(const Module& module) {

@@ -30,8 +30,9 @@ std::string DescribeCode(const CodePlace& place) {
 }  // namespace
 
 AtomicPlaces::Said AtomicPlaces::OfName(const std::string& name) const {
+  const bool atomic = atomic_.Match(name);
   if (plain_.Match(name)) return Said::kPlain;
-  return atomic_.Match(name) ? Said::kAtomic : Said::kNothing;
+  return atomic ? Said::kAtomic : Said::kNothing;
 }
 
 AtomicPlaces::Said AtomicPlaces::OfByte(std::uint64_t address) const {

@@ -27,12 +27,12 @@ struct AtomicPlacesOptions {
 class AtomicPlaces {
  public:
   // Each of `atomic` and `plain` is an ADDRESS+LENGTH, or a glob on the names of functions and
-  // variables, and on the names of source files, with or without their directory. `symbolizer` must
-  // outlive this object.
-  AtomicPlaces(AtomicPlacesOptions options, Symbolizer& symbolizer)
+  // variables, and on the names of source files, with or without their directory. `symbolizer` and
+  // `use` must outlive this object.
+  AtomicPlaces(AtomicPlacesOptions options, Symbolizer& symbolizer, PlaceUse& use)
       : options_(std::move(options)),
-        atomic_(options_.atomic),
-        plain_(options_.plain),
+        atomic_("--atomic", options_.atomic, use),
+        plain_("--plain", options_.plain, use),
         symbolizer_(symbolizer) {}
 
   bool empty() const { return options_.atomic.empty() && options_.plain.empty(); }

@@ -1,5 +1,6 @@
 #include "tools/execution_events.h"
 
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,10 +99,32 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       modules_(WithoutMonitor()),
       unwinder_(modules_),
       symbolizer_(modules_),
-      places_(track, untrack, symbolizer_),
-      atomics_(std::move(atomics), symbolizer_),
+      places_(track, untrack, symbolizer_, place_use_),
+      atomics_(atomics, symbolizer_, place_use_),
+      ordering_(atomics.atomic, atomics.plain, track, modules_),
       cached_contexts_(std::size_t{1} << kCachedContextBits) {
   SetDescriptorMover(&MoveOutOfTheWay);
+  const auto note = [this](const char* option, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+      module_names_.emplace_back(text, place_use_.MarkOf(option, text));
+  };
+  note("--track", track);
+  note("--untrack", untrack);
+  note("--atomic", atomics.atomic);
+  note("--plain", atomics.plain);
+}
+
+void ExecutionEvents::NoteModules() {
+  modules_.Refresh();
+  for (const Module* const module : modules_.Loaded()) {
+    const std::string name(module->name());
+    for (const auto& [glob, met] : module_names_) {
+      if (fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+          fnmatch(glob.c_str(), module->path.c_str(), 0) == 0) {
+        *met = 1;
+      }
+    }
+  }
 }
 
 inline void ExecutionEvents::Complete(Event& event, Counts counts) {
@@ -112,7 +135,10 @@ inline void ExecutionEvents::Complete(Event& event, Counts counts) {
 }
 
 [[gnu::noinline]] void ExecutionEvents::NoteForExplanation(const Event& event) {
-  if (event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite) return;
+  if ((event.kind != EventKind::kAtomicRead && event.kind != EventKind::kAtomicWrite) ||
+      ordering_.Contains(event.ip)) {
+    return;
+  }
   const std::lock_guard lock(said_mutex_);
   atomics_.Note(event.ip, event.kind, event.address, event.size);
 }
@@ -185,8 +211,8 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
 bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                                 std::uint64_t size, std::uint64_t ip) {
   const bool writes = IsWrite(kind) || kind == EventKind::kEarlierWrite;
-  return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || IsBenign(address, size) ||
-         places_.Excludes(ip, address, size);
+  return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || ordering_.Contains(ip) ||
+         IsBenign(address, size) || places_.Excludes(ip, address, size);
 }
 
 ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, EventKind kind,
@@ -204,7 +230,8 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   bool untracked = is_runtime_code_ && is_runtime_code_(ip);
   if (!untracked) {
     const Module* const module = modules_.Find(ip);
-    untracked = module != nullptr && (module->is_vdso() || is_untracked_(module->path));
+    untracked = module != nullptr &&
+                (module->is_vdso() || is_untracked_(module->path) || ordering_.Contains(ip));
   }
   cached = {ip, modules_.generation(), untracked};
   return untracked;
@@ -215,6 +242,7 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
                                std::uint64_t ip) {
   if (ThreadState& carrier = ThreadOf(thread); carrier.thread_pointer == 0)
     carrier.thread_pointer = registers.fs_base;
+  checked_ = true;
   thread = Identity(thread, address);
   ThreadState& state = ThreadOf(thread);
   const Counts counts =
@@ -286,7 +314,8 @@ inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread,
 }
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
-  const bool nothing_said = benign_.empty() && places_.empty();
+  checked_ = checked_ || !accesses.empty();
+  const bool nothing_said = benign_.empty() && places_.empty() && ordering_.empty();
   std::size_t count = 0;
   const ThreadState* state = nullptr;
   ThreadId thread = 0;
@@ -727,6 +756,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   // after everything.
   ThreadState survivor = ThreadOf(thread);
   running_.clear();
+  tells_unmet_ = false;
   survivor.tid = tid;
   survivor.locks.clear();
   survivor.lock_set = 0;
@@ -738,6 +768,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
 }
 
 ExecutionObserver::Handover ExecutionEvents::OnExecute() {
+  place_use_.Forget();
   Handover handover;
   nlohmann::json options = nlohmann::json::object();
   for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
@@ -754,6 +785,11 @@ int ExecutionEvents::OnExit(int status) {
   if (ended_) return status;
   ended_ = true;
   WriteError(atomics_.Explanation());
+  if (atomics_.explains()) WriteError(ordering_.Explanation());
+  if (tells_unmet_ && checked_ && !module_names_.empty()) {
+    NoteModules();
+    WriteError(place_use_.Unmet());
+  }
   for (const auto& sink : sinks_) status = sink->OnExit(status);
   return status;
 }
@@ -770,9 +806,22 @@ bool ExecutionEvents::IsAtomic(std::uint64_t ip, std::uint64_t address) {
 }
 
 bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
+  if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
                                               : symbolizer_.IsAtomicByDebugInfo(ip);
+}
+
+// Whether the instruction at `ip` uses no memory but its thread's stack.
+bool ExecutionEvents::IsOfStack(std::uint64_t ip) const {
+  std::array<unsigned char, kMaximumInstructionLength> bytes{};
+  if (!memory_(ip, bytes.data(), bytes.size())) return false;
+  const auto instruction = Decode(bytes, ip);
+  if (!instruction) return false;
+  const auto operands = instruction->memory();
+  return std::all_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
+    return operand.base == kRsp && operand.segment == Segment::kNone;
+  });
 }
 
 bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {

@@ -22,6 +22,7 @@
 #include "symbols/unwinder.h"
 #include "tools/atomic_places.h"
 #include "tools/intern_table.h"
+#include "tools/ordering_modules.h"
 #include "tools/tracked_places.h"
 
 namespace trapline {
@@ -91,7 +92,8 @@ struct HeapBlock {
 class ExecutionEvents : public ExecutionObserver {
  public:
   // `is_untracked`: whether a module's code does not count.
-  // `track`, `untrack`: as TrackedPlaces takes them; `atomics`: as AtomicPlaces does.
+  // `track`, `untrack`: as TrackedPlaces takes them; `atomics`: as AtomicPlaces does. All of them:
+  // as OrderingModules does.
   explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                            const std::vector<std::string>& track = {},
                            const std::vector<std::string>& untrack = {},
@@ -99,6 +101,10 @@ class ExecutionEvents : public ExecutionObserver {
 
   // Each sink gets every event, in the order in which they were added.
   void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
+
+  // At the end, to say which of the places that the user named were not met. For the process that
+  // `trapline run` starts with; what other programs met is not known, and then nothing is said.
+  void TellUnmetPlaces() { tells_unmet_ = true; }
 
   // --- for sinks, during their calls
   const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
@@ -192,6 +198,7 @@ class ExecutionEvents : public ExecutionObserver {
   // its access to `address`.
   ThreadId Identity(ThreadId thread) const;
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
+  bool IsOfStack(std::uint64_t ip) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
@@ -201,6 +208,8 @@ class ExecutionEvents : public ExecutionObserver {
 
   Counts CountsOf(const ThreadState& thread, EventKind kind, std::uint64_t address,
                   std::uint64_t size, std::uint64_t ip);
+  // Which of the user's names are those of modules.
+  void NoteModules();
   // What an access's event has beyond what was seen of it; and what --explain is to say of it.
   void Complete(Event& event, Counts counts);
   void NoteForExplanation(const Event& event);
@@ -222,6 +231,7 @@ class ExecutionEvents : public ExecutionObserver {
   // Whether an access of the thread does not count as one.
   bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                  std::uint64_t size, std::uint64_t ip);
+  // Whether the code at `ip` makes no accesses that count.
   bool IsUntracked(std::uint64_t ip);
   // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
   std::uint32_t RuntimeContextOf(const ThreadState& thread, std::uint64_t ip) {
@@ -233,8 +243,10 @@ class ExecutionEvents : public ExecutionObserver {
   Modules modules_;
   Unwinder unwinder_;
   Symbolizer symbolizer_;
+  PlaceUse place_use_;
   TrackedPlaces places_;
   AtomicPlaces atomics_;
+  OrderingModules ordering_;
   std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
@@ -255,6 +267,10 @@ class ExecutionEvents : public ExecutionObserver {
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;
+  bool tells_unmet_ = false;
+  bool checked_ = false;  // an access was
+  // Globs of --track and its kin, which may be those of modules; and what to set if they are.
+  std::vector<std::pair<std::string, std::uint8_t*>> module_names_;
 };
 
 }  // namespace trapline

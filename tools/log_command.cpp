@@ -257,24 +257,20 @@ int Import(const std::string& text, const std::string& output) {
   metadata.policy = "imported";
   metadata.clock = "none";
   metadata.filter = "all";
+  StdReader reader(&in);
+  Event event{};
+  StdReader::Result result = reader.Next(&event);
+  // What is no trace from its first line on leaves no log behind, nor destroys one.
+  if (result == StdReader::Result::kError)
+    return Fail(fmt::format("cannot import {}: {}", text, reader.error()));
   LogWriter writer;
   if (Status status = writer.Create(output, RecordingId::Random(), metadata); !status.ok()) {
     return Fail(status.message());
   }
-  StdReader reader(&in);
-  Event event{};
-  for (;;) {
-    switch (reader.Next(&event)) {
-      case StdReader::Result::kEvent:
-        writer.Append(event);
-        continue;
-      case StdReader::Result::kError:
-        return Fail(fmt::format("cannot import {}: {}; {} holds what comes before", text,
-                                reader.error(), output));
-      case StdReader::Result::kEnd:
-        break;
-    }
-    break;
+  for (; result == StdReader::Result::kEvent; result = reader.Next(&event)) writer.Append(event);
+  if (result == StdReader::Result::kError) {
+    return Fail(fmt::format("cannot import {}: {}; {} holds what comes before", text,
+                            reader.error(), output));
   }
   return Check(writer.Finish());
 }
@@ -372,11 +368,11 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   log->require_subcommand(1);
 
   CLI::App* info = log->add_subcommand("info", "Say what was recorded, and whether it is complete");
-  info->add_option("LOG", arguments->log)->required();
+  info->add_option("LOG", arguments->log, "the trap log")->required();
   info->callback([arguments, &exit_status] { exit_status = Info(arguments->log); });
 
   CLI::App* dump = log->add_subcommand("dump", "Print events in their observed order");
-  dump->add_option("LOG", arguments->log)->required();
+  dump->add_option("LOG", arguments->log, "the trap log")->required();
   AddRange(dump, arguments->range);
   dump->add_flag("--past-gap", arguments->past_gap,
                  "of an incomplete log, also what comes after the first missing event");
@@ -385,12 +381,13 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   });
 
   CLI::App* check = log->add_subcommand("check", "Read all of a log and verify it");
-  check->add_option("LOG", arguments->log)->required();
+  check->add_option("LOG", arguments->log, "the trap log")->required();
   check->callback([arguments, &exit_status] { exit_status = CheckLog(arguments->log); });
 
-  CLI::App* cut = log->add_subcommand("cut", "Copy a part of a log");
-  cut->add_option("LOG", arguments->log)->required();
-  cut->add_option("-o,--output", arguments->output)->required();
+  CLI::App* cut = log->add_subcommand(
+      "cut", "Copy a part of a log, by sequence numbers, time or threads, into a new log");
+  cut->add_option("LOG", arguments->log, "the trap log to cut")->required();
+  cut->add_option("-o,--output", arguments->output, "the log to write")->required();
   AddRange(cut, arguments->range);
   cut->add_option("--time", arguments->range.seconds,
                   "first and last second, as far apart as the log's checkpoints tell times")
@@ -400,21 +397,23 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
     exit_status = Cut(arguments->log, arguments->range, arguments->output);
   });
 
-  CLI::App* merge = log->add_subcommand("merge", "Put pieces of one recording together");
-  merge->add_option("LOGS", arguments->inputs)->required();
-  merge->add_option("-o,--output", arguments->output)->required();
+  CLI::App* merge =
+      log->add_subcommand("merge", "Put pieces of one recording together into a new log");
+  merge->add_option("LOGS", arguments->inputs, "the pieces, in any order")->required();
+  merge->add_option("-o,--output", arguments->output, "the log to write")->required();
   merge->callback(
       [arguments, &exit_status] { exit_status = Merge(arguments->inputs, arguments->output); });
 
   CLI::App* imports = log->add_subcommand("import", "Make a log of a trace in the STD text format");
-  imports->add_option("TRACE", arguments->log)->required();
-  imports->add_option("-o,--output", arguments->output)->required();
+  imports->add_option("TRACE", arguments->log, "a text file, one event a line: thread|event|place")
+      ->required();
+  imports->add_option("-o,--output", arguments->output, "the log to write")->required();
   imports->callback(
       [arguments, &exit_status] { exit_status = Import(arguments->log, arguments->output); });
 
   CLI::App* exports = log->add_subcommand("export", "Write a log in the STD text format");
-  exports->add_option("LOG", arguments->log)->required();
-  exports->add_option("-o,--output", arguments->output)->required();
+  exports->add_option("LOG", arguments->log, "the trap log")->required();
+  exports->add_option("-o,--output", arguments->output, "the text file to write")->required();
   exports->add_option("--number-locations", arguments->locations,
                       "number the program addresses from 1 and list them in this file");
   exports->callback([arguments, &exit_status] {

@@ -20,6 +20,7 @@
 #include "hypervisor/error_output.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
+#include "tools/command_line.h"
 #include "tools/doctor.h"
 #include "tools/execution_events.h"
 #include "tools/log_recording.h"
@@ -29,7 +30,7 @@ namespace trapline {
 namespace {
 
 // As env(1) and timeout(1) have it.
-constexpr int kNotFound = 127, kNotExecutable = 126, kMonitorFailure = 125;
+constexpr int kNotFound = 127, kNotExecutable = 126;
 
 // What watches the execution, as the options tell: by name, the options of each sink.
 struct Observation {
@@ -77,6 +78,7 @@ Observation Observe(const RunOptions& options, const std::string& program,
           ? OptionsOf<AtomicPlacesOptions>(json[AtomicPlacesOptions::kName])
           : AtomicPlacesOptions());
   ExecutionEvents& events = *observation.events;
+  if (initial) events.TellUnmetPlaces();
   const auto check = [initial](const Status& status) {
     if (status.ok()) return;
     if (initial) throw std::runtime_error(status.message());
@@ -245,7 +247,8 @@ int main(int argc, char** argv) {
          "--atomic", atomics.atomic,
          "Take the plain loads and stores of this PLACE for atomic operations: the code or "
          "variable "
-         "of a symbol, the code of a source file (globs), or bytes, ADDRESS+LENGTH; repeatable")
+         "of a symbol, the code of a source file (globs), or bytes, ADDRESS+LENGTH; those of a "
+         "shared library (a glob with .so) order threads and are no accesses besides; repeatable")
       ->allow_extra_args(false);
   run->add_option("--plain", atomics.plain,
                   "Take none of this PLACE's plain loads and stores for atomic; repeatable")
@@ -310,6 +313,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   run->add_option("PROGRAM", command, "The program and its arguments, after --");
 
+  const std::string unknown =
+      trapline::UnknownCommand(app, "trapline", argc > 1 ? argv[1] : nullptr);
+  if (!unknown.empty()) {
+    fmt::print(stderr, "{}", unknown);
+    return trapline::kMonitorFailure;
+  }
   // What follows the first `--` is the program's alone.
   char** const separator = std::find_if(
       argv + 1, argv + argc, [](const char* text) { return std::strcmp(text, "--") == 0; });

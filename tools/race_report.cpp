@@ -176,6 +176,11 @@ class RaceReports::Implementation {
                        [&](const std::string& glob) { return GlobMatches(glob, module->name()); });
   }
 
+  // What trapline/client.h needs for itself, inlined into what the program called.
+  static bool IsClientHeaders(const SourceFrame& source) {
+    return source.function.starts_with("trapline_client_");
+  }
+
   static Place PlaceOf(std::uint64_t pc, const Module* module) {
     return module != nullptr ? Place(module->index, pc - module->bias) : Place(kNoModule, pc);
   }
@@ -208,7 +213,7 @@ class RaceReports::Implementation {
         if (place.module != nullptr) frame.module = place.module->path;
         frame.offset = place.offset;
         frame.address = stack[depth];
-        if (!IsHidden(place.module)) shown.push_back(frame);
+        if (!IsHidden(place.module) && !IsClientHeaders(frame.source)) shown.push_back(frame);
         all.push_back(std::move(frame));
       }
     }

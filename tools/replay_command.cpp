@@ -58,7 +58,12 @@ int Run(const Arguments& arguments) {
       return Fail(fmt::format("{} is damaged: {}; --partial replays what comes before",
                               arguments.log, index.missing()));
     }
-    fmt::print(stderr, "trapline replay: {} is not complete: {}\n", arguments.log, index.missing());
+    const bool any = index.complete_up_to() != 0;
+    if (!any && !arguments.partial)
+      return Fail(fmt::format("nothing of {} can be replayed: {}", arguments.log, index.missing()));
+    fmt::print(stderr, "trapline replay: {} is not complete: {}; {} replayed\n", arguments.log,
+               index.missing(),
+               any ? "what comes before the first missing event is" : "nothing can be");
   }
   if (!index.metadata().parts.empty()) {
     fmt::print(
@@ -134,7 +139,10 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
                     "report every race, not one for each pair of places");
   command->add_flag("--no-symbols", arguments->no_symbols,
                     "name places by module and offset only: the same text on every machine");
-  command->add_flag("--partial", arguments->partial, "replay a damaged log up to the damage");
+  command->add_flag(
+      "--partial", arguments->partial,
+      "replay a damaged log, too, up to the damage; one that was merely cut off is replayed "
+      "without this");
   command->add_flag("--quiet,-q", arguments->quiet, "no progress bar");
   command->callback([arguments, &exit_status] { exit_status = Run(*arguments); });
 }

@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
+#include <string>
 #include <system_error>
 
+#include "tools/command_line.h"
 #include "tools/log_command.h"
 #include "tools/replay_command.h"
 
@@ -15,8 +18,20 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   trapline::AddLogCommand(app, exit_status);
   trapline::AddReplayCommand(app, exit_status);
+  const bool of_log = argc > 2 && std::strcmp(argv[1], "log") == 0;
+  const std::string unknown =
+      of_log ? trapline::UnknownCommand(*app.get_subcommand("log"), "trapline log", argv[2])
+             : trapline::UnknownCommand(app, "trapline", argc > 1 ? argv[1] : nullptr);
+  if (!unknown.empty()) {
+    fmt::print(stderr, "{}", unknown);
+    return trapline::kMonitorFailure;
+  }
   try {
-    CLI11_PARSE(app, argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : trapline::kMonitorFailure;
+    }
     // What is printed may be all that was asked for: that it got lost is a failure.
     if (std::fflush(stdout) == 0) return exit_status;
     fmt::print(stderr, "trapline: cannot write to standard output; is there room?\n");

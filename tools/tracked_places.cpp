@@ -10,18 +10,21 @@ bool IsModuleName(const std::string& text) {
   return text.find('/') != std::string::npos || text.find(".so") != std::string::npos;
 }
 
-PlaceNames WithoutModules(std::vector<std::string> texts) {
+std::vector<std::string> WithoutModules(std::vector<std::string> texts) {
   std::erase_if(texts, [](const std::string& text) {
     return IsModuleName(text) && !ParseAddressRange(text);
   });
-  return PlaceNames(texts);
+  return texts;
 }
 
 }  // namespace
 
 TrackedPlaces::TrackedPlaces(const std::vector<std::string>& track,
-                             const std::vector<std::string>& untrack, Symbolizer& symbolizer)
-    : track_(WithoutModules(track)), untrack_(WithoutModules(untrack)), symbolizer_(symbolizer) {}
+                             const std::vector<std::string>& untrack, Symbolizer& symbolizer,
+                             PlaceUse& use)
+    : track_("--track", WithoutModules(track), use),
+      untrack_("--untrack", WithoutModules(untrack), use),
+      symbolizer_(symbolizer) {}
 
 TrackedPlaces::Match TrackedPlaces::MatchName(const std::string& name) const {
   return {untrack_.Match(name), track_.Match(name)};

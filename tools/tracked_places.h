@@ -16,10 +16,10 @@ class TrackedPlaces {
  public:
   // Each of `track` and `untrack` is an ADDRESS+LENGTH, or a glob on the names of functions and
   // variables, with or without a function's parameters. (What ends like a library's name, or has a
-  // slash, is the name of a module, and no business of this class.) `symbolizer` must outlive this
-  // object.
+  // slash, is the name of a module, and no business of this class.) `symbolizer` and `use` must
+  // outlive this object.
   TrackedPlaces(const std::vector<std::string>& track, const std::vector<std::string>& untrack,
-                Symbolizer& symbolizer);
+                Symbolizer& symbolizer, PlaceUse& use);
 
   // Nothing is excluded.
   bool empty() const { return !untrack_.has_ranges() && !untrack_.has_globs(); }

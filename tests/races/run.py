@@ -121,6 +121,11 @@ def lacking(case):
                                    stderr=subprocess.DEVNULL, timeout=300, check=False)
             if probe.returncode != 0:
                 return "no OpenMP run-time library"
+        elif need == "tbb":
+            probe = subprocess.run([compiler.replace("gcc", "g++"), "-x", "c++", "-", "-o", "/dev/null", "-ltbb", "-ltbbmalloc"],
+                                   input="#include <tbb/version.h>\nint main() {}", text=True, stderr=subprocess.DEVNULL, timeout=300, check=False)
+            if probe.returncode != 0:
+                return "no oneTBB (Debian's libtbb-dev)"
         elif need not in flags:
             return f"this processor has no {need}"
     return ""

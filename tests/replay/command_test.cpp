@@ -119,7 +119,30 @@ TEST_F(CommandTest, MistakesAreTold) {
   outcome = Command("log import " + (scratch_ / "bad.std") + " -o " + (scratch_ / "b"));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.text.find("line 2"), std::string::npos) << outcome.text;
-  EXPECT_NE(Command("log").status, 0);
+  // Nothing is left of what is no trace at all, and what was there before is not destroyed.
+  WriteFile(scratch_ / "bad.std", "no trace\n");
+  EXPECT_EQ(Command("log import " + (scratch_ / "bad.std") + " -o " + (scratch_ / "e")).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "e"));
+  const std::string before = ReadFile(log_);
+  EXPECT_EQ(Command("log import " + (scratch_ / "bad.std") + " -o " + log_).status, 1);
+  EXPECT_EQ(ReadFile(log_), before);
+}
+
+TEST_F(CommandTest, WrongCommandLinesHaveTheMonitorsStatus) {
+  for (const std::string& command :
+       {std::string("log"), std::string("log info"), "log cut " + log_,
+        "log dump --nonsense " + log_, std::string("replay"), "replay --nonsense " + log_,
+        "replay --shards 0 " + log_, std::string("log frob"), std::string("frob")}) {
+    EXPECT_EQ(Command(command).status, 125) << command;
+  }
+  EXPECT_NE(Command("frob").text.find("there is no command 'frob'"), std::string::npos);
+  EXPECT_NE(Command("log frob").text.find("trapline log: there is no command 'frob'"),
+            std::string::npos);
+  EXPECT_EQ(Command("log cut --help").status, 0);
+  for (const char* command : {"info", "dump", "check", "cut", "merge", "import", "export"}) {
+    const std::string help = Command(std::string("log ") + command + " --help").text;
+    EXPECT_EQ(help.find("REQUIRED   \n"), std::string::npos) << help;  // all is described
+  }
 }
 
 TEST_F(CommandTest, NothingToCutIsTold) {
@@ -161,7 +184,14 @@ TEST_F(CommandTest, DamagedAndUnfinishedLogs) {
   Outcome outcome = Command("replay " + (scratch_ / "cut"));
   EXPECT_EQ(outcome.status, 0);  // all but the last block is there
   EXPECT_NE(outcome.text.find("not complete"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("before the first missing event is replayed"), std::string::npos)
+      << outcome.text;
   EXPECT_EQ(Command("log check " + (scratch_ / "cut")).status, 1);
+  // Its end cannot be read, and what is there is not known to be all until then.
+  WriteFile(scratch_ / "short", bytes.substr(0, bytes.size() / 2));
+  outcome = Command("replay " + (scratch_ / "short"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.text.find("can be replayed"), std::string::npos) << outcome.text;
   bytes[bytes.size() / 2] ^= 1;
   WriteFile(scratch_ / "bad", bytes);
   outcome = Command("replay " + (scratch_ / "bad"));

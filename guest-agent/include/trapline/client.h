@@ -98,10 +98,10 @@ static inline const struct trapline_client_interface* trapline_client(void) {
   return trapline_client_found;
 }
 
-static inline void trapline_client_report(enum trapline_client_event kind,
-                                          const volatile void* address, uint64_t size) {
+__attribute__((always_inline)) static inline void trapline_client_report(
+    enum trapline_client_event kind, const volatile void* address, uint64_t size) {
   const struct trapline_client_interface* client = trapline_client();
-  uint64_t ip; /* the instruction to blame: here, in the program's function */
+  uint64_t ip; /* the instruction to blame: here, in what the program calls */
   if (!client) return;
   __asm__("lea 0(%%rip), %0" : "=r"(ip));
   client->event((uint64_t)kind, (uint64_t)address, size, ip);

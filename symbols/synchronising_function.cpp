@@ -1,0 +1,69 @@
+#include "symbols/synchronising_function.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace trapline {
+namespace {
+
+// In namespace tbb::detail. Not here are those into which the bodies of tasks and loops are inlined
+// (start_for, function_task, ...).
+constexpr std::array<std::string_view, 25> kTbb = {
+    "aggregator",        "apply_body_task", "atomic_",         "broadcast_cache",
+    "buffer_node",       "collaborative_",  "concurrent_",     "continue_",
+    "ets_base",          "finish_scan",     "fold_tree",       "forward_task",
+    "function_input",    "function_node",   "function_output", "graph",
+    "hash_map_base",     "item_buffer",     "micro_queue",     "queue_node",
+    "round_robin_cache", "segment_table",   "spawn_in_graph",  "successor_cache",
+    "sum_node"};
+// Mutexes, and what waits for them.
+constexpr std::array<std::string_view, 7> kTbbWaits = {
+    "mutex", "queuing_", "rw_", "spin_", "unique_scoped_lock", "wait_context", "waitable_"};
+
+template <std::size_t kSize>
+bool StartsWithOne(std::string_view text, const std::array<std::string_view, kSize>& starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [text](std::string_view start) { return text.starts_with(start); });
+}
+
+// Itanium C++ ABI, 5.1.3: a name's length comes before it. Empty: there is none.
+std::string_view TakeName(std::string_view* text) {
+  std::size_t length = 0;
+  const char* const end = text->data() + text->size();
+  const auto [after, error] = std::from_chars(text->data(), end, length);
+  if (error != std::errc() || length > static_cast<std::size_t>(end - after)) return {};
+  text->remove_prefix(static_cast<std::size_t>(after - text->data()));
+  const std::string_view name = text->substr(0, length);
+  text->remove_prefix(length);
+  return name;
+}
+
+}  // namespace
+
+bool IsSynchronisingFunction(std::string_view name) {
+  if (!name.starts_with("_Z")) return false;
+  name.remove_prefix(2);
+  if (name.starts_with("N")) name.remove_prefix(1);
+  while (name.starts_with("V") || name.starts_with("K")) name.remove_prefix(1);
+  if (name.starts_with("St")) {
+    name.remove_prefix(2);
+    const std::string_view of = TakeName(&name);
+    return of.starts_with("atomic") || of.starts_with("__atomic");
+  }
+  std::string_view outermost = TakeName(&name);
+  if (outermost == "tbb") {
+    if (TakeName(&name) != "detail") return false;
+    if (const std::string_view version = TakeName(&name); version.size() != 2 || version[0] != 'd')
+      return false;
+    const std::string_view of = TakeName(&name);
+    return StartsWithOne(of, kTbb) || StartsWithOne(of, kTbbWaits);
+  }
+  if (outermost == "core") return TakeName(&name) == "sync" && TakeName(&name) == "atomic";
+  // A type stands for its methods of a trait: _$LT$crossbeam_channel..Receiver...
+  constexpr std::string_view kType = "_$LT$", kCrossbeam = "crossbeam_";
+  if (outermost.starts_with(kType)) outermost.remove_prefix(kType.size());
+  return outermost.starts_with(kCrossbeam);
+}
+
+}  // namespace trapline

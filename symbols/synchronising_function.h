@@ -1,0 +1,15 @@
+// Functions whose plain loads and stores are atomic operations, by their names: for code without
+// debug info, where the compiler has left nothing but these.
+#pragma once
+
+#include <string_view>
+
+namespace trapline {
+
+// Whether `name`, as the compiler mangles it, is that of an atomic operation of the C++ or Rust
+// library that was not inlined, or of a function that is synchronisation itself and runs nothing of
+// its user's but copies: of crossbeam (legacy mangling), or of the containers, mutexes and flow
+// graphs of oneTBB's headers.
+bool IsSynchronisingFunction(std::string_view name);
+
+}  // namespace trapline

@@ -1,0 +1,49 @@
+// Which functions are taken for synchronisation by their names alone.
+#include "symbols/synchronising_function.h"
+
+#include <gtest/gtest.h>
+
+namespace trapline {
+namespace {
+
+TEST(SynchronisingFunction, AtomicOperationsOfTheLibraries) {
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNSt13__atomic_baseIiE5storeEiSt12memory_order"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNKSt6atomicIbE4loadESt12memory_order"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNVKSt6atomicIbE4loadESt12memory_order"));
+  EXPECT_TRUE(
+      IsSynchronisingFunction("_ZSt20atomic_load_explicitIiET_PKSt6atomicIS0_ESt12memory_order"));
+  EXPECT_TRUE(
+      IsSynchronisingFunction("_ZN4core4sync6atomic11AtomicUsize5store17h0123456789abcdefE"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZNSt6vectorIiSaIiEE9push_backERKi"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZN4core3ptr13drop_in_place17h0123456789abcdefE"));
+}
+
+TEST(SynchronisingFunction, CrossbeamsOwn) {
+  EXPECT_TRUE(IsSynchronisingFunction(
+      "_ZN17crossbeam_channel7flavors5array16Channel$LT$T$GT$4send17h0123456789abcdefE"));
+  EXPECT_TRUE(IsSynchronisingFunction(
+      "_ZN15crossbeam_deque5deque16Stealer$LT$T$GT$5steal17h81c0076f9f6d68b4E"));
+  EXPECT_TRUE(IsSynchronisingFunction(
+      "_ZN67_$LT$crossbeam_channel..channel..Receiver$LT$T$GT$$u20$as$u20$X$GT$3foo17h0E"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZN2cb8channels28_$u7b$$u7b$closure$u7d$$u7d$17h0E"));
+}
+
+TEST(SynchronisingFunction, OneTbbsContainersButNotItsLoops) {
+  EXPECT_TRUE(IsSynchronisingFunction("_ZN3tbb6detail2d116concurrent_queueIiE4pushERKi"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZN3tbb6detail2d110spin_mutex4lockEv"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZN3tbb6detail2d19fold_treeINS1_9tree_nodeEEEvPNS1_4nodeE"));
+  EXPECT_FALSE(
+      IsSynchronisingFunction("_ZN3tbb6detail2d19start_forIXE7executeERNS1_14execution_dataE"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZN3tbb6detail2d113function_taskIZ4mainEUlvE_E7executeEv"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZN3tbb6detail2r15spawnERNS0_2d14taskE"));
+}
+
+TEST(SynchronisingFunction, OtherTexts) {
+  for (const char* name : {"", "main", "_Z", "_ZN", "_ZN3", "_ZN9999999999999999999999x", "_ZNSt",
+                           "_ZNSt99atomic", "atomic_load", "crossbeam_x", "_ZN3tbb6detail2d1"}) {
+    EXPECT_FALSE(IsSynchronisingFunction(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace trapline

@@ -1,0 +1,66 @@
+#include "tools/ordering_modules.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace trapline {
+namespace {
+
+// oneTBB: the pools of tasks, and its allocator's lists of blocks.
+constexpr const char* kOrderingModules[] = {"libtbb.so*", "libtbbmalloc.so*",
+                                            "libtbbmalloc_proxy.so*"};
+
+bool Match(const std::vector<std::string>& globs, const Module& module) {
+  const std::string name(module.name());
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+           fnmatch(glob.c_str(), module.path.c_str(), 0) == 0;
+  });
+}
+
+}  // namespace
+
+bool NamesSharedLibrary(const std::string& text) { return text.find(".so") != std::string::npos; }
+
+OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
+                                 const std::vector<std::string>& plain,
+                                 const std::vector<std::string>& track, Modules& modules)
+    : ordering_(std::begin(kOrderingModules), std::end(kOrderingModules)),
+      counting_(track),
+      modules_(modules) {
+  std::copy_if(atomic.begin(), atomic.end(), std::back_inserter(ordering_), &NamesSharedLibrary);
+  std::copy_if(plain.begin(), plain.end(), std::back_inserter(counting_), &NamesSharedLibrary);
+}
+
+bool OrderingModules::Names(const Module& module) const {
+  return Match(ordering_, module) && !Match(counting_, module);
+}
+
+bool OrderingModules::ContainsNew(std::uint64_t ip) const {
+  const Module* const module = modules_.Find(ip);
+  return module != nullptr && Names(*module);
+}
+
+std::string OrderingModules::Explanation() {
+  std::string text;
+  for (const Module* const module : modules_.Loaded()) {
+    if (!Names(*module)) continue;
+    text += fmt::format(
+        "trapline: all loads and stores of {} taken for atomic ones, and none for "
+        "an access that can race\n",
+        module->name());
+  }
+  return text;
+}
+
+void OrderingModules::Update() {
+  generation_ = modules_.generation();
+  loaded_.clear();
+  for (const Module* const module : modules_.Loaded()) {
+    if (Names(*module)) loaded_.push_back({module->begin, module->end - module->begin});
+  }
+}
+
+}  // namespace trapline
