@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <tuple>
 
 #include "symbols/dwarf_types.h"
 
@@ -117,6 +118,117 @@ std::span<const Dwarf_Op> LocationAt(Dwarf_Die& die, unsigned name, std::uint64_
     return {};
   }
   return {operations, count};
+}
+
+std::string Absolute(Dwarf_Die& unit, const std::string& file) {
+  Dwarf_Attribute attribute;
+  if (file.starts_with('/') || dwarf_attr(&unit, DW_AT_comp_dir, &attribute) == nullptr)
+    return file;
+  const char* const directory = dwarf_formstring(&attribute);
+  return directory != nullptr ? std::string(directory) + "/" + file : file;
+}
+
+std::uint64_t AddressOf(Dwarf_Line* line) {
+  Dwarf_Addr address = 0;
+  static_cast<void>(dwarf_lineaddr(line, &address));
+  return address;
+}
+
+// The first of the `count` lines that begins after `address`; `count`: none does.
+std::size_t LineAfter(Dwarf_Lines* lines, std::size_t count, std::uint64_t address) {
+  std::size_t low = 0, high = count;
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (AddressOf(dwarf_onesrcline(lines, middle)) > address) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// What compiled a unit, as far as it matters to what its line table means.
+bool IsMadeBy(Dwarf_Die& unit, std::string_view compiler) {
+  Dwarf_Attribute attribute;
+  if (dwarf_attr(&unit, DW_AT_producer, &attribute) == nullptr) return true;
+  const char* const producer = dwarf_formstring(&attribute);
+  return producer == nullptr || std::string_view(producer).find(compiler) != std::string_view::npos;
+}
+
+// Whether the function was compiled with optimisation. True if that is not known.
+bool IsOptimised(Dwarf_Die& unit, Dwarf_Die& function) {
+  Dwarf_Attribute attribute;
+  const char* producer = nullptr;
+  if (dwarf_attr(&unit, DW_AT_producer, &attribute) != nullptr)
+    producer = dwarf_formstring(&attribute);
+  if (producer == nullptr) return true;
+  const std::string_view text = producer;
+  if (text.find("clang") != std::string_view::npos) {
+    // It does not say how it was called. Only if it optimises it tells of calls, or does without a
+    // frame pointer.
+    if (dwarf_hasattr(&function, DW_AT_call_all_calls) != 0 ||
+        dwarf_hasattr(&function, DW_AT_GNU_all_call_sites) != 0) {
+      return true;
+    }
+    Dwarf_Op* operations = nullptr;
+    std::size_t count = 0;
+    return dwarf_attr(&function, DW_AT_frame_base, &attribute) == nullptr ||
+           dwarf_getlocation(&attribute, &operations, &count) != 0 || count != 1 ||
+           operations[0].atom != DW_OP_reg6;
+  }
+  for (std::size_t at = 0; (at = text.find(" -O", at)) != std::string_view::npos; at += 3) {
+    if (text.substr(at, 4) != " -O0") return true;
+  }
+  return false;
+}
+
+// The value of a parameter at `pc`, if it is a constant there.
+std::optional<Dwarf_Word> ConstantAt(Dwarf_Die& parameter, std::uint64_t pc) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (dwarf_attr(&parameter, DW_AT_const_value, &attribute) != nullptr)
+    return dwarf_formudata(&attribute, &value) == 0 ? std::optional(value) : std::nullopt;
+  const auto operations = LocationAt(parameter, DW_AT_location, pc);
+  if (operations.size() != 2 || operations[1].atom != DW_OP_stack_value) return std::nullopt;
+  const unsigned atom = operations[0].atom;
+  if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31) return atom - DW_OP_lit0;
+  if (atom == DW_OP_const1u || atom == DW_OP_const1s || atom == DW_OP_constu ||
+      atom == DW_OP_consts) {
+    return operations[0].number;
+  }
+  return std::nullopt;
+}
+
+// Whether a function is an operation of the C++ library's atomics that takes its order as a
+// parameter.
+bool IsOperation(Dwarf_Die& function) {
+  const char* const file = DeclarationFile(function);
+  const char* const name = dwarf_diename(&function);
+  if (file == nullptr || name == nullptr || !IsAtomicHeader(file)) return false;
+  const std::string_view text = name;
+  return IsMemberOperation(text) || (text.starts_with("atomic_") && text.ends_with("_explicit"));
+}
+
+// All orders that a call of the operation gives it, if they are constants at `pc`.
+std::optional<StatedOrder> OrderParameter(Dwarf_Die& function, std::uint64_t pc) {
+  std::optional<StatedOrder> order;
+  Dwarf_Die die, type;
+  if (dwarf_child(&function, &die) != 0) return std::nullopt;
+  do {
+    if (dwarf_tag(&die) != DW_TAG_formal_parameter || !TypeOf(die, type) ||
+        TypeName(type) != "memory_order") {
+      continue;
+    }
+    const auto value = ConstantAt(die, pc);
+    if (!value) return std::nullopt;
+    order = order.value_or(StatedOrder::kNeither) | OrderOfConstant(*value);
+  } while (NextSibling(die));
+  return order;
+}
+
+bool IsLoad(std::string_view function) {
+  return function.find("load") != std::string_view::npos || function == "test";
 }
 
 }  // namespace
@@ -315,9 +427,6 @@ std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
   if (unit == nullptr) return frames;
   SourceFrame frame;
   TakeLine(*unit, address, frame);
-  Dwarf_Files* files = nullptr;
-  std::size_t file_count = 0;
-  static_cast<void>(dwarf_getsrcfiles(&unit->lines_die, &files, &file_count));
   std::vector<Dwarf_Die> chain = Chain(*unit, address);
   for (std::size_t i = chain.size(); i-- > 0;) {
     frame.function = NameOf(chain[i]);
@@ -325,21 +434,29 @@ std::vector<SourceFrame> DebugInfo::Frames(std::uint64_t address) {
     frames.push_back(frame);
     if (i == 0) break;
     // Where the inlined function was called is where its caller is.
-    frame = {};
-    Dwarf_Attribute attribute;
-    Dwarf_Word number = 0;
-    if (dwarf_attr(&chain[i], DW_AT_call_file, &attribute) != nullptr &&
-        dwarf_formudata(&attribute, &number) == 0 && number < file_count) {
-      const char* file = dwarf_filesrc(files, number, nullptr, nullptr);
-      if (file != nullptr) frame.file = file;
-    }
-    if (dwarf_attr(&chain[i], DW_AT_call_line, &attribute) != nullptr &&
-        dwarf_formudata(&attribute, &number) == 0) {
-      frame.line = static_cast<int>(number);
-    }
+    frame = CallOf(*unit, chain[i]);
   }
   if (frames.empty() && frame.line != 0) frames.push_back(frame);
   return frames;
+}
+
+SourceFrame DebugInfo::CallOf(Unit& unit, Dwarf_Die& inlined) {
+  SourceFrame frame;
+  Dwarf_Files* files = nullptr;
+  std::size_t file_count = 0;
+  static_cast<void>(dwarf_getsrcfiles(&unit.lines_die, &files, &file_count));
+  Dwarf_Attribute attribute;
+  Dwarf_Word number = 0;
+  if (dwarf_attr(&inlined, DW_AT_call_file, &attribute) != nullptr &&
+      dwarf_formudata(&attribute, &number) == 0 && number < file_count) {
+    const char* file = dwarf_filesrc(files, number, nullptr, nullptr);
+    if (file != nullptr) frame.file = file;
+  }
+  if (dwarf_attr(&inlined, DW_AT_call_line, &attribute) != nullptr &&
+      dwarf_formudata(&attribute, &number) == 0) {
+    frame.line = static_cast<int>(number);
+  }
+  return frame;
 }
 
 SourceFrame DebugInfo::LineOf(std::uint64_t address) {
@@ -347,14 +464,161 @@ SourceFrame DebugInfo::LineOf(std::uint64_t address) {
   Unit* const unit = UnitOf(address);
   if (unit == nullptr) return frame;
   TakeLine(*unit, address, frame);
-  // clang names files by their way from where it ran, and so does a compiler that was told so.
-  Dwarf_Attribute attribute;
-  if (!frame.file.empty() && !frame.file.starts_with('/') &&
-      dwarf_attr(&unit->lines_die, DW_AT_comp_dir, &attribute) != nullptr) {
-    if (const char* directory = dwarf_formstring(&attribute); directory != nullptr)
-      frame.file = std::string(directory) + "/" + frame.file;
-  }
+  MakeAbsolute(*unit, frame);
   return frame;
+}
+
+// clang names files by their way from where it ran, and so does a compiler that was told so.
+void DebugInfo::MakeAbsolute(Unit& unit, SourceFrame& frame) {
+  if (frame.file.empty()) return;
+  frame.file = Absolute(unit.lines_die, frame.file);
+}
+
+std::optional<DebugInfo::Operation> DebugInfo::OperationAt(std::uint64_t address,
+                                                           std::string function) {
+  Unit* const unit = UnitOf(address);
+  if (unit == nullptr) return std::nullopt;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  if (chain.empty()) return std::nullopt;
+  Operation operation;
+  const bool by_gcc = IsMadeBy(unit->lines_die, "GNU");
+  const bool optimised = IsOptimised(unit->lines_die, chain[0]);
+  std::size_t depth = chain.size();
+  for (; depth > 0 && IsOperation(chain[depth - 1]); --depth) {
+    Dwarf_Die& called = chain[depth - 1];
+    function = dwarf_diename(&called);
+    if (const auto order = OrderParameter(called, address)) {
+      Dwarf_Off walked_to = 0;
+      // gcc makes one of equal loads in two branches.
+      if (by_gcc && IsLoad(function) && HasOtherOrder(chain[0], called, *order, 0, walked_to)) {
+        return std::nullopt;
+      }
+      operation.order = operation.order.value_or(StatedOrder::kNeither) | *order;
+    }
+  }
+  operation.function = function;
+  operation.is_function = depth == 0;
+  if (operation.is_function) return operation;
+  if (depth == chain.size()) {
+    operation.statement = LineOf(address);
+  } else {
+    // Where gcc optimises, the place may be that of another call.
+    if (!operation.order && by_gcc && optimised) return std::nullopt;
+    operation.statement = CallOf(*unit, chain[depth]);
+    MakeAbsolute(*unit, operation.statement);
+  }
+  return operation;
+}
+
+bool DebugInfo::HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrder order, int depth,
+                              Dwarf_Off& walked_to) {
+  Dwarf_Die die;
+  if (depth == kMaxDepth || dwarf_child(&function, &die) != 0) return false;
+  do {
+    if (!Progress(die, walked_to)) return true;
+    const int tag = dwarf_tag(&die);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) continue;
+    const char* const name = dwarf_diename(&die);
+    if (tag == DW_TAG_inlined_subroutine && name != nullptr &&
+        std::string_view(name) == dwarf_diename(&called) && IsOperation(die)) {
+      // Where it was merged away, nothing is known of it at any address.
+      Dwarf_Addr low = 0;
+      const auto other = dwarf_entrypc(&die, &low) == 0 ? OrderParameter(die, low) : std::nullopt;
+      if (other != order) return true;
+    }
+    if (HasOtherOrder(die, called, order, depth + 1, walked_to)) return true;
+  } while (NextSibling(die));
+  return false;
+}
+
+std::vector<SourceFrame> DebugInfo::MergedLines(std::uint64_t address) {
+  std::vector<SourceFrame> places;
+  Unit* const unit = UnitOf(address);
+  if (unit == nullptr || !IsMadeBy(unit->lines_die, "GNU")) return places;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  if (chain.empty() || !IsOptimised(unit->lines_die, chain[0])) return places;
+  Dwarf_Lines* lines = nullptr;
+  std::size_t count = 0;
+  if (dwarf_getsrclines(&unit->lines_die, &lines, &count) != 0) return places;
+  Dwarf_Addr base = 0, low = 0, high = 0;
+  for (std::ptrdiff_t range = 0;
+       (range = dwarf_ranges(&chain[0], range, &base, &low, &high)) > 0;) {
+    if (low == 0) continue;
+    for (std::size_t i = LineAfter(lines, count, low - 1); i < count; ++i) {
+      Dwarf_Line* const line = dwarf_onesrcline(lines, i);
+      if (AddressOf(line) >= high) break;
+      SourceFrame place;
+      const char* const file = dwarf_linesrc(line, nullptr, nullptr);
+      if (file != nullptr) place.file = file;
+      static_cast<void>(dwarf_lineno(line, &place.line));
+      MakeAbsolute(*unit, place);
+      places.push_back(std::move(place));
+    }
+  }
+  const auto before = [](const SourceFrame& a, const SourceFrame& b) {
+    return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+  };
+  std::sort(places.begin(), places.end(), before);
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
+bool DebugInfo::MayLackPlace(std::uint64_t address, int& next) {
+  next = 0;
+  Unit* const unit = UnitOf(address);
+  if (unit == nullptr || !IsMadeBy(unit->lines_die, "clang")) return false;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  if (chain.empty() || !IsOptimised(unit->lines_die, chain[0])) return false;
+  Dwarf_Lines* lines = nullptr;
+  std::size_t count = 0;
+  if (dwarf_getsrclines(&unit->lines_die, &lines, &count) != 0) return true;
+  const std::size_t after = LineAfter(lines, count, address);
+  if (after > 0 && AddressOf(dwarf_onesrcline(lines, after - 1)) == address) return false;
+  if (after < count) static_cast<void>(dwarf_lineno(dwarf_onesrcline(lines, after), &next));
+  return true;
+}
+
+DebugInfo::Sources DebugInfo::SourceFiles() {
+  Sources sources;
+  for (Unit& unit : units_) {
+    switch (dwarf_srclang(&unit.lines_die)) {
+      case DW_LANG_C:
+      case DW_LANG_C89:
+      case DW_LANG_C99:
+      case DW_LANG_C11:
+      case DW_LANG_C_plus_plus:
+      case DW_LANG_C_plus_plus_03:
+      case DW_LANG_C_plus_plus_11:
+      case DW_LANG_C_plus_plus_14:
+      case DW_LANG_Mips_Assembler:
+        break;
+      default:
+        sources.all = false;
+    }
+    const auto add = [&](std::vector<std::string>& names, const char* name) {
+      if (name != nullptr) names.push_back(Absolute(unit.lines_die, name));
+    };
+    add(sources.files, dwarf_diename(&unit.lines_die));
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrcfiles(&unit.lines_die, &files, &count) != 0) {
+      sources.all = false;
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* const name = dwarf_filesrc(files, i, nullptr, nullptr);
+      if (name != nullptr && std::strcmp(name, "???") != 0) add(sources.files, name);
+    }
+    const char* const* directories = nullptr;
+    if (dwarf_getsrcdirs(files, &directories, &count) == 0) {
+      for (std::size_t i = 0; i < count; ++i) add(sources.directories, directories[i]);
+    }
+  }
+  for (auto* const names : {&sources.files, &sources.directories}) {
+    std::sort(names->begin(), names->end());
+    names->erase(std::unique(names->begin(), names->end()), names->end());
+  }
+  return sources;
 }
 
 bool DebugInfo::IsAtomic(std::uint64_t address) {

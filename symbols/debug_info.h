@@ -12,6 +12,7 @@
 
 #include "symbols/dwarf_expression.h"
 #include "symbols/memory_reader.h"
+#include "symbols/source_text.h"
 #include "symbols/symbolizer.h"
 
 namespace trapline {
@@ -35,6 +36,37 @@ class DebugInfo {
 
   // See Symbolizer::IsAtomicByDebugInfo.
   bool IsAtomic(std::uint64_t address);
+
+  // What is known of the atomic operation whose instruction, or a call of which, lies at `address`.
+  struct Operation {
+    // The order, where debug info has it as a constant.
+    std::optional<StatedOrder> order;
+    // How the program calls it: a function of the C++ library, or empty where it is a builtin or C.
+    std::string function;
+    // Whether that is a function of its own there: its callers know more.
+    bool is_function = false;
+    // Else where the program does so.
+    SourceFrame statement;
+  };
+  std::optional<Operation> OperationAt(std::uint64_t address, std::string function = {});
+
+  // File and line of all that the function at `address` consists of, what is inlined there as well,
+  // if its code may have been merged with other code of the same function: gcc makes one of equal
+  // loads, and says the place of one. Otherwise empty.
+  std::vector<SourceFrame> MergedLines(std::uint64_t address);
+
+  // Whether a store at `address` may be an atomic exchange whose result nobody wants: clang gives
+  // no place for it, so that the one before it is taken for its own. `next`: the line of the next
+  // place; 0: not known.
+  bool MayLackPlace(std::uint64_t address, int& next);
+
+  // What the module was built from; absolute names. `all`: whether all of it is C, C++ or
+  // assembler.
+  struct Sources {
+    std::vector<std::string> files, directories;
+    bool all = true;
+  };
+  Sources SourceFiles();
 
   // A variable of static storage; for thread-local ones `address` is the offset in the TLS block.
   struct Variable {
@@ -90,6 +122,11 @@ class DebugInfo {
   std::optional<Variable> FindLocalIn(Dwarf_Die& scope, std::uint64_t pc, std::uint64_t address,
                                       const EvaluationContext& context, bool everywhere, int depth,
                                       Dwarf_Off& walked_to, std::string& function) const;
+  // Whether other code inlined in `function` calls the operation `called` with another order.
+  static bool HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrder order, int depth,
+                            Dwarf_Off& walked_to);
+  SourceFrame CallOf(Unit& unit, Dwarf_Die& inlined);
+  static void MakeAbsolute(Unit& unit, SourceFrame& frame);
   // Mangled, or else with the scopes it is in.
   std::string NameOf(Dwarf_Die& die) const;
   // The function at `address` and what is inlined there, outermost first.

@@ -88,28 +88,56 @@ std::set<int> AtomicLines(std::string_view text) {
   return lines;
 }
 
-bool SourceLines::IsAtomic(const std::string& file, int line, std::time_t built) {
-  if (file.empty() || line <= 0) return false;
+std::set<int> ExchangeLines(std::string_view text) {
+  std::set<int> lines;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    for (const std::string_view name : {"exchange", "fetch_and", "fetch_or"}) {
+      const std::size_t at = line.find(name);
+      if (at != std::string_view::npos && !line.substr(0, at).ends_with("compare_"))
+        lines.insert(number);
+    }
+  }
+  return lines;
+}
+
+const SourceLines::File& SourceLines::Read(const std::string& file) {
   const auto [known, added] = files_.try_emplace(file);
   File& source = known->second;
-  if (added) {
-    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status = {};
-    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_size <= kLargestFile) {
-      std::string text(static_cast<std::size_t>(status.st_size), 0);
-      std::size_t length = 0;
-      while (length < text.size()) {
-        const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
-        if (got <= 0) break;
-        length += static_cast<std::size_t>(got);
-      }
-      source.modified = status.st_mtime;
-      source.atomic_lines = AtomicLines(std::string_view(text).substr(0, length));
+  if (!added) return source;
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status = {};
+  if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_size <= kLargestFile) {
+    std::string text(static_cast<std::size_t>(status.st_size), 0);
+    std::size_t length = 0;
+    while (length < text.size()) {
+      const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
+      if (got <= 0) break;
+      length += static_cast<std::size_t>(got);
     }
-    if (descriptor >= 0) close(descriptor);
+    source.modified = status.st_mtime;
+    text.resize(length);
+    source.atomic_lines = AtomicLines(text);
+    source.exchange_lines = ExchangeLines(text);
   }
+  if (descriptor >= 0) close(descriptor);
+  return source;
+}
+
+bool SourceLines::IsAtomic(const std::string& file, int line, std::time_t built) {
+  if (file.empty() || line <= 0) return false;
+  const File& source = Read(file);
   return source.modified <= built && source.atomic_lines.contains(line);
+}
+
+bool SourceLines::HasExchange(const std::string& file, int begin, int end, std::time_t built) {
+  if (file.empty() || begin <= 0) return false;
+  const File& source = Read(file);
+  const auto found = source.exchange_lines.lower_bound(begin);
+  return source.modified <= built && found != source.exchange_lines.end() && *found < end;
 }
 
 }  // namespace trapline

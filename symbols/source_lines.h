@@ -15,18 +15,27 @@ namespace trapline {
 // Comments and strings are not told from code.
 std::set<int> AtomicLines(std::string_view text);
 
+// The lines on which an atomic operation is named of which a compiler may make a store: an exchange
+// whose result nobody wants.
+std::set<int> ExchangeLines(std::string_view text);
+
 // Not thread-safe.
 class SourceLines {
  public:
   // The same for a line of a file that is not younger than `built`, when the program was built from
   // it. False if the file cannot be read. Files are read once.
   bool IsAtomic(const std::string& file, int line, std::time_t built);
+  // Whether one of the lines in [begin, end) is in ExchangeLines; else the same.
+  bool HasExchange(const std::string& file, int begin, int end, std::time_t built);
 
  private:
   struct File {
     std::time_t modified = 0;
-    std::set<int> atomic_lines;
+    std::set<int> atomic_lines, exchange_lines;
   };
+
+  const File& Read(const std::string& file);
+
   std::unordered_map<std::string, File> files_;
 };
 

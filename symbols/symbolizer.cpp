@@ -15,8 +15,10 @@
 #include <utility>
 
 #include "symbols/debug_info.h"
+#include "symbols/dwarf_types.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/module_image.h"
+#include "symbols/program_text.h"
 #include "symbols/source_lines.h"
 #include "symbols/synchronising_function.h"
 
@@ -33,6 +35,12 @@ constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::u
 // Guards of static local variables (Itanium C++ ABI 2.8): tested without a lock by the code around
 // them.
 bool IsGuard(const char* symbol) { return std::strncmp(symbol, "_ZGV", 4) == 0; }
+
+// The system's libraries, and what Trapline itself brings along.
+bool IsSystemLibrary(const std::string& path) {
+  return path.starts_with("/usr/lib") || path.starts_with("/lib") ||
+         path.find("/libtrapline-") != std::string::npos;
+}
 
 bool IsMangled(const char* name) { return std::strncmp(name, "_Z", 2) == 0; }
 
@@ -283,7 +291,38 @@ class Symbolizer::Implementation {
     return answer;
   }
 
+  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool is_store) {
+    if (!options_.use_files || stack.empty()) return {};
+    const std::unique_lock lock(mutex_);
+    const auto known = orders_.find(stack[0]);
+    if (known != orders_.end()) return known->second;
+    std::string function;
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+      const std::uint64_t pc = i == 0 ? stack[0] : stack[i] - 1;
+      OrderAnswer answer;
+      const bool is_callers = !OrderAtLocked(pc, is_store && i == 0, function, answer);
+      if (is_callers) continue;
+      if (i == 0) orders_[pc] = answer;
+      return answer;
+    }
+    return {};
+  }
+
+  bool IsPlainBySource(std::uint64_t pc) {
+    if (!options_.use_files) return false;
+    const std::unique_lock lock(mutex_);
+    const auto known = plain_code_.find(pc);
+    if (known != plain_code_.end()) return known->second;
+    const Module* const module = modules_.Find(pc);
+    return plain_code_[pc] = module != nullptr && IsPlainLocked(*module, ContentsOf(*module), pc);
+  }
+
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
+    {
+      const std::unique_lock lock(mutex_);
+      orders_.erase(orders_.lower_bound(begin), orders_.lower_bound(end));
+      plain_code_.erase(plain_code_.lower_bound(begin), plain_code_.lower_bound(end));
+    }
     const std::unique_lock lock(answers_mutex_);
     const auto page = answer_pages_.lower_bound(PageOf(begin));
     if (page == answer_pages_.end() || *page >= end) return;
@@ -312,14 +351,101 @@ class Symbolizer::Implementation {
     std::unique_ptr<ModuleImage> image;
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
+    std::unique_ptr<ProgramText> text;  // made when first asked for
   };
+
+  // False: the function that `pc` lies in is the operation `function`, whose order its caller
+  // knows.
+  bool OrderAtLocked(std::uint64_t pc, bool is_store, std::string& function, OrderAnswer& answer) {
+    const Module* const module = modules_.Find(pc);
+    if (module == nullptr) return true;
+    Contents& contents = ContentsOf(*module);
+    if (!contents.debug_info) return true;
+    DebugInfo& debug_info = *contents.debug_info;
+    const std::uint64_t offset = pc - module->bias;
+    int next = 0;
+    if (is_store && debug_info.MayLackPlace(offset, next)) return true;
+    const auto operation = debug_info.OperationAt(offset, function);
+    if (!operation) return true;
+    if (operation->is_function) {
+      function = operation->function;
+      return false;
+    }
+    // What the libraries do among themselves is left alone.
+    const SourceFrame& statement = operation->statement;
+    ProgramText* const text = TextOf(*module, contents);
+    if (text == nullptr || !text->Owns(statement.file)) return true;
+    StatedOrder order = StatedOrder::kBoth;
+    if (operation->order) {
+      order = *operation->order;
+    } else {
+      order = text->OrderAt(statement.file, statement.line, operation->function);
+      // It may stand for another load of the same function.
+      if (order != StatedOrder::kBoth && operation->function.empty() &&
+          text->LoadsAt(statement.file, statement.line)) {
+        for (const SourceFrame& place : debug_info.MergedLines(offset)) {
+          order = order | (IsAtomicHeader(place.file)
+                               ? StatedOrder::kBoth
+                               : text->LoadsAt(place.file, place.line).value_or(order));
+        }
+      }
+      answer.by_text = true;
+      answer.statement = statement;
+    }
+    if (order != StatedOrder::kBoth) answer.order = order | FencesLocked();
+    return true;
+  }
+
+  // What the fences order that the program may have, in whatever module.
+  StatedOrder FencesLocked() {
+    StatedOrder fences = StatedOrder::kNeither;
+    for (const Module* module : modules_.Loaded()) {
+      if (module->is_vdso() || IsSystemLibrary(module->path)) continue;
+      Contents& contents = ContentsOf(*module);
+      if (!contents.debug_info) continue;
+      const ProgramText* const text = TextOf(*module, contents);
+      fences = fences | (text != nullptr ? text->fences() : StatedOrder::kBoth);
+    }
+    return fences;
+  }
+
+  // Null: not all of it can be read.
+  ProgramText* TextOf(const Module& module, Contents& contents) {
+    if (contents.text == nullptr) {
+      struct stat built = {};
+      DebugInfo::Sources sources = contents.debug_info->SourceFiles();
+      if (!sources.all || stat(module.path.c_str(), &built) != 0) built.st_mtime = 0;
+      contents.text =
+          std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+    }
+    return contents.text->complete() ? contents.text.get() : nullptr;
+  }
+
+  bool IsPlainLocked(const Module& module, Contents& contents, std::uint64_t pc) {
+    if (!contents.debug_info) return false;
+    DebugInfo& debug_info = *contents.debug_info;
+    const std::uint64_t offset = pc - module.bias;
+    if (debug_info.IsAtomic(offset) || IsAtomicBySourceLocked(module, contents, pc)) return false;
+    const SourceFrame line = debug_info.LineOf(offset);
+    ProgramText* const text = TextOf(module, contents);
+    if (text == nullptr || text->MayBeAtomic(line.file, line.line)) return false;
+    const std::vector<SourceFrame> merged = debug_info.MergedLines(offset);
+    return std::none_of(merged.begin(), merged.end(), [&](const SourceFrame& place) {
+      return IsAtomicHeader(place.file) || text->LoadsAt(place.file, place.line);
+    });
+  }
 
   bool IsAtomicBySourceLocked(const Module& module, Contents& contents, std::uint64_t pc) {
     if (!contents.debug_info || !options_.use_files) return false;
     const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
     struct stat built = {};
-    return line.line != 0 && stat(module.path.c_str(), &built) == 0 &&
-           sources_.IsAtomic(line.file, line.line, built.st_mtime);
+    if (line.line == 0 || stat(module.path.c_str(), &built) != 0) return false;
+    if (sources_.IsAtomic(line.file, line.line, built.st_mtime)) return true;
+    int next = 0;
+    if (!contents.debug_info->MayLackPlace(pc - module.bias, next)) return false;
+    constexpr int kNear = 2;  // where the code goes on before that line
+    return sources_.HasExchange(line.file, line.line, next > line.line ? next : line.line + kNear,
+                                built.st_mtime);
   }
 
   static bool IsAtomicByName(Contents& contents, std::uint64_t offset) {
@@ -416,6 +542,8 @@ class Symbolizer::Implementation {
   std::shared_mutex answers_mutex_;
   std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
   std::set<std::uint64_t> answer_pages_;  // with answers
+  std::map<std::uint64_t, OrderAnswer> orders_;
+  std::map<std::uint64_t, bool> plain_code_;
   SourceLines sources_;
 };
 
@@ -460,6 +588,12 @@ bool Symbolizer::IsAtomicByDebugInfo(std::uint64_t pc) {
 bool Symbolizer::IsAtomicBySource(std::uint64_t pc) {
   return implementation_->IsAtomicBySource(pc);
 }
+
+Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack, bool is_store) {
+  return implementation_->OrderOf(stack, is_store);
+}
+
+bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
 
 bool Symbolizer::IsAtomicVariable(std::uint64_t address) {
   return implementation_->IsAtomicVariable(address);

@@ -11,6 +11,7 @@
 
 #include "symbols/memory_reader.h"
 #include "symbols/modules.h"
+#include "symbols/source_text.h"
 #include "symbols/unwinder.h"
 
 namespace trapline {
@@ -115,6 +116,21 @@ class Symbolizer {
   // std::atomic, or is the guard of a static local variable. False without debug info (the guard:
   // without symbols). Remembered. Knows modules of which some code was looked up before.
   bool IsAtomicVariable(std::uint64_t address);
+
+  // What order the atomic operation has that the instruction stack[0] belongs to; `stack` goes on
+  // with return addresses. It is believed if it is a constant in debug info, or by name in the
+  // text of the statement, and nothing that the program was built from can be a fence that makes
+  // up for it; everything else is kBoth. `is_store`: the instruction does not read.
+  struct OrderAnswer {
+    StatedOrder order = StatedOrder::kBoth;
+    bool by_text = false;   // else by debug info
+    SourceFrame statement;  // by_text: where
+  };
+  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool is_store);
+
+  // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.
+  // False without debug info or source. Remembered.
+  bool IsPlainBySource(std::uint64_t pc);
 
   // What was learnt of [begin, end) no longer holds (see Modules::OnUnmap, which must be called
   // before).

@@ -95,6 +95,23 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
   return what + " was only written by atomic instructions";
 }
 
+void AtomicPlaces::NoteOrder(std::uint64_t ip, EventKind kind, MemoryOrder order,
+                             const Symbolizer::OrderAnswer& why) {
+  if (!options_.explain) return;
+  orders_.insert(fmt::format(
+      "{}, {}: {}\n    {}\n",
+      kind == EventKind::kAtomicRead    ? "load"
+      : kind == EventKind::kAtomicWrite ? "store"
+                                        : "read-modify-write",
+      order == MemoryOrder::kRelaxed   ? "relaxed"
+      : order == MemoryOrder::kAcquire ? "acquire only"
+                                       : "release only",
+      DescribeCode(symbolizer_.ResolveCode(ip)),
+      why.by_text
+          ? fmt::format("source: {}:{} says so", BaseName(why.statement.file), why.statement.line)
+          : "debug info: the order is a constant"));
+}
+
 void AtomicPlaces::Explain() {
   for (const auto& [ip, noted] : noted_) {
     const std::string line =
@@ -115,6 +132,13 @@ std::string AtomicPlaces::Explanation() {
     text += fmt::format("  {}, {} time{}{}\n", line.substr(0, end), count, count == 1 ? "" : "s",
                         line.substr(end));
   }
+  if (!orders_.empty()) {
+    text += fmt::format(
+        "trapline: atomic operations with a weaker order than their instruction's, which no fence "
+        "in the sources makes up for: {}\n",
+        orders_.size());
+  }
+  for (const std::string& line : orders_) text += "  " + line;
   return text;
 }
 

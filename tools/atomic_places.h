@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,13 +48,16 @@ class AtomicPlaces {
   bool explains() const { return options_.explain; }
   // A plain load or store at `ip` was taken for atomic.
   void Note(std::uint64_t ip, EventKind kind, std::uint64_t address, std::uint64_t size);
+  // The atomic operation at `ip` was taken for one with a weaker order than its instruction has.
+  void NoteOrder(std::uint64_t ip, EventKind kind, MemoryOrder order,
+                 const Symbolizer::OrderAnswer& why);
   // All that was noted, with the reasons, as lines. Empty if nothing was to be noted.
   std::string Explanation();
 
   // What was known of the memory no longer holds: explains what was noted before that.
   void OnUnmap();
   // What was noted is the parent's.
-  void OnFork() { noted_.clear(), explained_.clear(); }
+  void OnFork() { noted_.clear(), explained_.clear(), orders_.clear(); }
 
  private:
   struct Noted {
@@ -72,6 +76,7 @@ class AtomicPlaces {
   std::unordered_map<std::uint64_t, Said> code_, data_;  // answers given
   std::unordered_map<std::uint64_t, Noted> noted_;       // by instruction
   std::map<std::string, std::uint64_t> explained_;       // line: how often
+  std::set<std::string> orders_;                         // lines
 };
 
 }  // namespace trapline

@@ -7,10 +7,12 @@
 #include <array>
 #include <climits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 #include "symbols/module_image.h"
+#include "translator/instruction.h"
 
 namespace trapline {
 namespace {
@@ -41,10 +43,13 @@ UnwindRegisters ToUnwind(const RegisterFile& file) {
   return registers;
 }
 
-MemoryOrder OrderOf(EventKind kind) {
-  if (kind == EventKind::kAtomicRead) return MemoryOrder::kAcquire;
-  if (kind == EventKind::kAtomicWrite) return MemoryOrder::kRelease;
-  return IsAtomic(kind) ? MemoryOrder::kSeqCst : MemoryOrder::kRelaxed;
+// What is left of an order if the access can do no more than its kind.
+MemoryOrder OrderOfKind(EventKind kind, StatedOrder stated) {
+  const bool acquires = kind != EventKind::kAtomicWrite && Includes(stated, StatedOrder::kAcquires);
+  const bool releases = kind != EventKind::kAtomicRead && Includes(stated, StatedOrder::kReleases);
+  if (acquires && releases) return MemoryOrder::kSeqCst;
+  if (acquires) return MemoryOrder::kAcquire;
+  return releases ? MemoryOrder::kRelease : MemoryOrder::kRelaxed;
 }
 
 ModulesOptions WithoutMonitor() {
@@ -128,8 +133,11 @@ void ExecutionEvents::NoteModules() {
 }
 
 inline void ExecutionEvents::Complete(Event& event, Counts counts) {
-  event.order = counts == Counts::kAsAccess ? MemoryOrder::kRelaxed : OrderOf(event.kind);
+  event.order = trapline::IsAtomic(event.kind) && counts != Counts::kAsAccess
+                    ? OrderOf(event)
+                    : MemoryOrder::kRelaxed;
   event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
+  if (event.kind == EventKind::kRead) read_places_.Note(event.address, event.size, event.ip);
   if (atomics_.explains()) [[unlikely]]
     NoteForExplanation(event);
 }
@@ -145,6 +153,13 @@ inline void ExecutionEvents::Complete(Event& event, Counts counts) {
 
 void ExecutionEvents::Feed(std::span<const Event> events) {
   if (ended_ || events.empty()) return;
+  if (pending_clear_) {
+    const Event clear = *std::exchange(pending_clear_, std::nullopt);
+    const Event& next = events.front();
+    const bool becomes_atomic = trapline::IsAtomic(next.kind) && next.thread == clear.thread &&
+                                next.address == clear.address && next.size == clear.size;
+    if (!becomes_atomic) Feed(clear);
+  }
   for (const auto& sink : sinks_) sink->OnEvents(events);
 }
 
@@ -160,6 +175,28 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
   event.stack = context;
   Complete(event, counts);
   Feed(event);
+}
+
+MemoryOrder ExecutionEvents::OrderOf(const Event& event) {
+  if (event.stack >= orders_.size()) orders_.resize(contexts_.size());
+  auto& known = orders_[event.stack];
+  if (!known) {
+    known = StatedOrder::kBoth;
+    const std::vector<std::uint64_t> calls = stack(contexts_[event.stack].stack);
+    // What the runtime reports is no instruction of the program's.
+    if (!calls.empty() && calls.front() == event.ip) {
+      const auto stated = symbolizer_.OrderOf(calls, event.kind == EventKind::kAtomicWrite);
+      known = stated.order;
+      const MemoryOrder order = OrderOfKind(event.kind, stated.order);
+      if (atomics_.explains() && order != OrderOfKind(event.kind, StatedOrder::kBoth)) {
+        const std::lock_guard lock(said_mutex_);
+        atomics_.NoteOrder(event.ip, event.kind, order, stated);
+      }
+    }
+  }
+  const bool overruled = *known != StatedOrder::kBoth &&
+                         SaidOf(event.ip, event.address) == AtomicPlaces::Said::kAtomic;
+  return OrderOfKind(event.kind, overruled ? StatedOrder::kBoth : *known);
 }
 
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
@@ -226,7 +263,7 @@ ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, Eve
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   CachedCode& cached = cached_code_[ip % cached_code_.size()];
-  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.untracked;
+  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
   bool untracked = is_runtime_code_ && is_runtime_code_(ip);
   if (!untracked) {
     const Module* const module = modules_.Find(ip);
@@ -317,7 +354,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   checked_ = checked_ || !accesses.empty();
   const bool nothing_said = benign_.empty() && places_.empty() && ordering_.empty();
   std::size_t count = 0;
-  const ThreadState* state = nullptr;
+  ThreadState* state = nullptr;
   ThreadId thread = 0;
   bool all_count = false;
   for (const Event& access : accesses) {
@@ -343,6 +380,12 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     kept.thread = thread;
     kept.stack = CachedContextOf(*state, kept.ip, kept.stack);
     Complete(kept, counts);
+    if (trapline::IsAtomic(kept.kind)) [[unlikely]] {
+      const bool acquires_later =
+          kept.kind == EventKind::kAtomicRead || kept.kind == EventKind::kAtomicRmw;
+      state->unacquired_size = acquires_later && !Acquires(kept.order) ? kept.size : 0;
+      state->unacquired = kept.address;
+    }
   }
   Feed(accesses.first(count));
 }
@@ -376,7 +419,10 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
 
 void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   thread = Identity(thread);
-  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  ThreadState& state = ThreadOf(thread);
+  if (state.ignored_synchronisation != 0) return;
+  // The end of an access too weak for that.
+  if (std::exchange(state.unacquired_size, 0) == size && state.unacquired == address) return;
   Event event{};
   event.kind = EventKind::kAtomicRead;
   event.order = MemoryOrder::kAcquire;
@@ -690,7 +736,18 @@ void ExecutionEvents::OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t 
 // --- memory
 
 void ExecutionEvents::OnHistoryEnds(ThreadId thread, std::uint64_t start, std::uint64_t end) {
-  ClearHistory(thread, start, end);
+  const std::uint64_t reader = start < end ? read_places_.OnlyReader(start, end - start) : 0;
+  if (reader == 0 || !IsPlainLoad(reader)) {
+    ClearHistory(thread, start, end);
+    return;
+  }
+  if (pending_clear_) Feed(*std::exchange(pending_clear_, std::nullopt));
+  Event clear{};
+  clear.kind = EventKind::kClearHistory;
+  clear.thread = Identity(thread);
+  clear.address = start;
+  clear.size = end - start;
+  pending_clear_ = clear;
 }
 
 void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) {
@@ -698,7 +755,9 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   unwinder_.OnUnmap(start, end);
   symbolizer_.OnUnmap(start, end);
   places_.OnUnmap();
-  cached_code_ = {};  // another module may come to lie there before anybody asks for it
+  // Another module may come to lie there before anybody asks for it.
+  cached_code_ = {};
+  cached_plain_ = {};
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap();
 }
@@ -831,7 +890,25 @@ bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {
 }
 
 bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
-  return SaidOf(ip, address) == AtomicPlaces::Said::kPlain;
+  const AtomicPlaces::Said said = SaidOf(ip, address);
+  if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kPlain;
+  return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address);
+}
+
+bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
+  CachedCode& cached = cached_plain_[ip % cached_plain_.size()];
+  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
+  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
+  bool only_reads = memory_(ip, bytes.data(), bytes.size());
+  if (only_reads) {
+    const auto instruction = Decode(bytes, ip);
+    only_reads = instruction && instruction->effects_known &&
+                 std::none_of(instruction->operands.begin(),
+                              instruction->operands.begin() + instruction->operand_count,
+                              [](const MemoryOperand& operand) { return operand.writes; });
+  }
+  cached = {ip, modules_.generation(), only_reads && symbolizer_.IsPlainBySource(ip)};
+  return cached.answer;
 }
 
 }  // namespace trapline

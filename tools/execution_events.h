@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,7 @@
 #include "tools/atomic_places.h"
 #include "tools/intern_table.h"
 #include "tools/ordering_modules.h"
+#include "tools/read_places.h"
 #include "tools/tracked_places.h"
 
 namespace trapline {
@@ -69,6 +71,9 @@ struct ThreadState {
   std::vector<HeldLock> locks;
   std::uint32_t lock_set = 0;  // number of `locks`
   unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
+  // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
+  // done.
+  std::uint64_t unacquired = 0, unacquired_size = 0;
 };
 
 // The circumstances of an access.
@@ -200,6 +205,8 @@ class ExecutionEvents : public ExecutionObserver {
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
   bool IsOfStack(std::uint64_t ip) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
+  // The memory order of an atomic access whose context is known.
+  MemoryOrder OrderOf(const Event& event);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
   // What an access is, beyond what it does to memory: an atomic one that is not to be reported may
@@ -233,6 +240,8 @@ class ExecutionEvents : public ExecutionObserver {
                  std::uint64_t size, std::uint64_t ip);
   // Whether the code at `ip` makes no accesses that count.
   bool IsUntracked(std::uint64_t ip);
+  // Whether the instruction only reads, and is no atomic load by the text of the source.
+  bool IsPlainLoad(std::uint64_t ip);
   // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
   std::uint32_t RuntimeContextOf(const ThreadState& thread, std::uint64_t ip) {
     return CachedContextOf(thread, ip, 0);
@@ -257,13 +266,20 @@ class ExecutionEvents : public ExecutionObserver {
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
   std::vector<CachedContext> cached_contexts_;
+  std::vector<std::optional<StatedOrder>> orders_;  // of atomic accesses by context, if asked for
+  ReadPlaces read_places_;
+  // A word is said to be atomic from now on, and all that is known to have read it is a plain load:
+  // its history ends unless the next event is an atomic access to it.
+  std::optional<Event> pending_clear_;
   // Answers of IsUntracked.
   struct CachedCode {
     std::uint64_t ip = 0;
     std::uint32_t generation = 0;
-    bool untracked = false;
+    bool answer = false;
   };
   std::array<CachedCode, 1024> cached_code_{};
+  // Of loads, whether the source shows that they are plain.
+  std::array<CachedCode, 1024> cached_plain_{};
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;

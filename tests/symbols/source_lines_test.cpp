@@ -56,6 +56,15 @@ TEST(AtomicLines, OtherPragmasAreNone) {
               IsEmpty());
 }
 
+TEST(ExchangeLines, NotTheComparingOnes) {
+  EXPECT_THAT(ExchangeLines("__atomic_exchange_n(&x, 1, __ATOMIC_RELEASE);\n"
+                            "x.compare_exchange_weak(e, 1);\n"
+                            "x.exchange(1);\n"
+                            "x.fetch_and(0);\n"
+                            "x.fetch_add(1);\n"),
+              ElementsAre(1, 3, 4));
+}
+
 TEST(AtomicLines, AnyTextEnds) {
   EXPECT_THAT(AtomicLines(""), IsEmpty());
   EXPECT_THAT(AtomicLines("#pragma omp atomic"), ElementsAre(1));

@@ -1,7 +1,7 @@
 // One thread counts atomically, the other does not.
 // RACE atomic-plain global:counter a b
 // MAY-MISS shared: each place runs once
-// LIMIT all: the load of the plain increment may be meant as __atomic_load_n, and then orders the store after it
+// LIMIT nodebug: the load of the plain increment may be meant as __atomic_load_n, and then orders the store after it
 #include "race.h"
 
 volatile int counter;

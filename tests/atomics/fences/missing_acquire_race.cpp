@@ -1,7 +1,7 @@
 // Only the giving side has a fence.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
-// LIMIT all: on x86-64 the wrong order compiles to the same instructions as the right one, and debug info does not tell it
+// LIMIT nodebug: on x86-64 the wrong order compiles to the same instructions as the right one
 #include <atomic>
 #include <thread>
 

@@ -1,18 +1,20 @@
-// Two threads that hold a lock as readers both write. Each gives it back after the other has ended.
+// Two threads that hold a lock as readers both write. Each gives it back after both have written.
 // RACE write-write global:value a a
 // MAY-MISS shared: each place runs once in a thread
-// LIMIT all: the readers' own count orders them: one's arrival may come after the other's write
+// LIMIT nodebug: the readers' own count orders them: one's arrival may come after the other's write
 #include <atomic>
 #include <thread>
 
 #include "race.h"
 
-static std::atomic<int> state;
+static std::atomic<int> state, written;
 int value;
 
 static void Works() {
   state.fetch_add(1, std::memory_order_acquire);
   value = 1;  // [a]
+  written.fetch_add(1, std::memory_order_relaxed);
+  while (written.load(std::memory_order_relaxed) < 2) usleep(100);
   state.fetch_sub(1, std::memory_order_release);
 }
 

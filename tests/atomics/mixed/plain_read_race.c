@@ -1,7 +1,7 @@
 // A plain read of a word that another thread changes by atomic instructions only.
 // RACE atomic-plain global:counter a b
 // MAY-MISS shared: each place runs once
-// LIMIT all: __atomic_load_n on a plain int would be the same mov at the same line
+// LIMIT nodebug: __atomic_load_n on a plain int would be the same mov at the same line
 #include "race.h"
 
 int counter;

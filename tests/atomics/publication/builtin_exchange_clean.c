@@ -1,6 +1,6 @@
 // GCC's builtins on a plain int: handed over by exchange and compare-and-swap.
 // CLEAN
-// LIMIT clang-O2: nobody reads what was exchanged: clang stores by a plain mov, on the line above
+// LIMIT clang-O2-nodebug: nobody reads what was exchanged: clang stores by a plain mov
 // TAGS fast
 #include "race.h"
 

@@ -1,0 +1,410 @@
+#include "symbols/program_text.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace trapline {
+namespace {
+
+constexpr std::size_t kLargestText =
+    24 << 20;  // bytes in all files; their tokens take five times that
+
+constexpr std::array<std::string_view, 44> kKeywords = {
+    "auto",   "bool",   "break",    "case",     "char",    "const",  "continue", "default",
+    "delete", "do",     "double",   "else",     "extern",  "false",  "float",    "for",
+    "goto",   "if",     "inline",   "int",      "long",    "new",    "nullptr",  "operator",
+    "public", "return", "short",    "signed",   "sizeof",  "static", "struct",   "switch",
+    "this",   "true",   "typename", "template", "typedef", "union",  "unsigned", "using",
+    "void",   "while",  "std",      "class"};
+
+bool IsKeyword(std::string_view word) {
+  return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
+}
+
+std::string Normal(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+// Where compilers look for headers.
+std::vector<std::string> StandardDirectories() {
+  std::vector<std::string> directories = {"/usr/local/include", "/usr/include/x86_64-linux-gnu",
+                                          "/usr/include"};
+  const auto add_below = [&](const std::string& parent, const std::string& rest) {
+    DIR* const listing = opendir(parent.c_str());
+    if (listing == nullptr) return;
+    while (const dirent* entry = readdir(listing)) {
+      if (entry->d_name[0] != '.') directories.push_back(parent + "/" + entry->d_name + rest);
+    }
+    closedir(listing);
+  };
+  add_below("/usr/lib/gcc/x86_64-linux-gnu", "/include");
+  add_below("/usr/include/c++", "");
+  add_below("/usr/include/x86_64-linux-gnu/c++", "");
+  add_below("/usr/lib/clang", "/include");
+  return directories;
+}
+
+bool IsFile(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool ReadFile(const std::string& path, std::size_t most, std::time_t built, std::string& text) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status = {};
+  bool whole = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+               static_cast<std::size_t>(status.st_size) <= most && status.st_mtime <= built;
+  if (whole) {
+    text.resize(static_cast<std::size_t>(status.st_size));
+    std::size_t length = 0;
+    while (length < text.size()) {
+      const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
+      if (got <= 0) break;
+      length += static_cast<std::size_t>(got);
+    }
+    whole = length == text.size();
+  }
+  if (descriptor >= 0) close(descriptor);
+  return whole;
+}
+
+// "x.h" or <x.h> of an include; empty: it is none, or given by a macro.
+std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include,
+                            bool& quoted) {
+  is_include = !directive.tokens.empty() && directive.tokens.front().text.starts_with("include");
+  if (!is_include) return {};
+  const std::size_t begin = directive.text.find_first_of("<\"");
+  if (begin == std::string_view::npos) return {};
+  quoted = directive.text[begin] == '"';
+  const std::size_t end = directive.text.find(quoted ? '"' : '>', begin + 1);
+  if (end == std::string_view::npos) return {};
+  return directive.text.substr(begin + 1, end - begin - 1);
+}
+
+bool Has(Tokens tokens, std::string_view word) {
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](const Token& token) { return token.text == word; });
+}
+
+bool IsAtomicType(Tokens tokens, std::size_t at) {
+  const std::string_view word = tokens[at].text;
+  return word == "_Atomic" ||
+         (word.starts_with("atomic_") && (at + 1 == tokens.size() || tokens[at + 1].text != "("));
+}
+
+bool IsVolatile(Tokens tokens, std::size_t at) {
+  const std::string_view word = tokens[at].text;
+  return word == "volatile" || word == "__volatile__" || word == "__volatile";
+}
+
+// Whether the word is a variable of which only the address is taken, as an argument.
+bool IsAddressOf(Tokens tokens, std::size_t at) {
+  return at >= 2 && at + 1 < tokens.size() && tokens[at - 1].text == "&" &&
+         (tokens[at - 2].text == "(" || tokens[at - 2].text == ",") &&
+         (tokens[at + 1].text == ")" || tokens[at + 1].text == ",");
+}
+
+// A declaration without a value: of variables, or of a function's parameters.
+bool IsAtomicDeclaration(Tokens tokens) {
+  bool has_type = false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) has_type = has_type || IsAtomicType(tokens, i);
+  return has_type && !Has(tokens, "=");
+}
+
+// "counter = counter + 1", "counter++": whatever it may be, no atomic load.
+bool IsPlainUpdate(Tokens statement) {
+  std::string_view variable;
+  std::size_t uses = 0;
+  bool changes = false;
+  for (const Token& token : statement) {
+    if (token.IsWord()) {
+      if (uses++ == 0) variable = token.text;
+      if (token.text != variable) return false;
+    }
+    changes = changes || token.text == "++" || token.text == "--" ||
+              (token.text.size() == 2 && token.text[1] == '=' &&
+               std::string_view("+-*/|&^%").find(token.text[0]) != std::string_view::npos);
+  }
+  return changes || (uses > 1 && Has(statement, "="));
+}
+
+}  // namespace
+
+bool IsSystemFile(std::string_view path) {
+  for (const std::string_view start :
+       {"/usr/include/c++/", "/usr/include/x86_64-linux-gnu/", "/usr/include/bits/",
+        "/usr/include/sys/", "/usr/include/linux/", "/usr/include/asm"}) {
+    if (path.starts_with(start)) return true;
+  }
+  constexpr std::string_view kHeaders = "/usr/include/";
+  return path.find("/lib/gcc/") != std::string_view::npos ||
+         path.find("/lib/clang/") != std::string_view::npos ||
+         (path.starts_with(kHeaders) && path.find('/', kHeaders.size()) == std::string_view::npos);
+}
+
+ProgramText::ProgramText(const std::vector<std::string>& files,
+                         const std::vector<std::string>& directories, std::time_t built)
+    : built_(built), standard_directories_(StandardDirectories()) {
+  for (const std::string& directory : directories) {
+    std::filesystem::path path = Normal(directory);
+    for (; path.has_relative_path() && !IsSystemFile(path.string() + "/");
+         path = path.parent_path())
+      directories_.insert(path.string());
+  }
+  for (const std::string& file : files) {
+    const std::string path = Normal(file);
+    // <built-in> and the like are no files.
+    const bool is_none = path.substr(path.rfind('/') + 1).starts_with('<');
+    if (is_none || IsSystemFile(path)) continue;
+    if (!complete_) return;
+    Read(path, false);
+  }
+  for (const auto& [path, text] : files_) {
+    AddMacros(*text);
+    fences_ = fences_ | FencesIn(text->tokens());
+    for (const SourceText::Directive& directive : text->directives()) {
+      fences_ = fences_ | FencesIn(directive.tokens);
+      has_flushes_ =
+          has_flushes_ || (Has(directive.tokens, "omp") && Has(directive.tokens, "flush"));
+    }
+  }
+  atomic_ = DeclaredBy(&IsAtomicType);
+  volatile_ = DeclaredBy(&IsVolatile);
+}
+
+const SourceText* ProgramText::Read(const std::string& path, bool system) {
+  auto& files = system ? system_files_ : files_;
+  bool& complete = system ? system_complete_ : complete_;
+  const auto [at, is_new] = files.try_emplace(path);
+  if (!is_new || !complete) return at->second.get();
+  std::string text;
+  if (!ReadFile(path, kLargestText - size_, built_, text)) {
+    complete = false;
+    files.erase(at);
+    return nullptr;
+  }
+  size_ += text.size();
+  at->second = std::make_unique<SourceText>(std::move(text));
+  const SourceText* const read = at->second.get();
+  ReadIncludes(path, *read, system);
+  return read;
+}
+
+void ProgramText::ReadIncludes(const std::string& path, const SourceText& text, bool system) {
+  for (const SourceText::Directive& directive : text.directives()) {
+    bool is_include = false, quoted = false;
+    const std::string_view name = IncludedBy(directive, is_include, quoted);
+    if (!is_include) continue;
+    const std::vector<std::string> found =
+        name.empty() ? std::vector<std::string>() : Find(name, quoted, path);
+    // What the system's headers ask for and is not there was not wanted: they know many systems.
+    if (found.empty() && !system) complete_ = false;
+    for (const std::string& file : found) {
+      if (!system && IsSystemFile(file)) {
+        system_wanted_.insert(file);
+      } else {
+        Read(file, system);
+      }
+    }
+    if (!complete_) return;
+  }
+}
+
+std::vector<std::string> ProgramText::Find(std::string_view name, bool quoted,
+                                           const std::string& from) {
+  const auto beside = [&](const std::string& directory) {
+    const std::string path = Normal(directory + "/" + std::string(name));
+    return IsFile(path) ? path : std::string();
+  };
+  if (name.starts_with('/')) return {std::string(name)};
+  if (quoted) {
+    if (const std::string path = beside(from.substr(0, from.rfind('/'))); !path.empty())
+      return {path};
+  }
+  const auto [known, is_new] = found_.try_emplace(std::string(name));
+  std::vector<std::string>& found = known->second;
+  if (!is_new) return found;
+  for (const std::string& directory : directories_) {
+    if (const std::string path = beside(directory); !path.empty()) found.push_back(path);
+  }
+  for (const std::string& directory : standard_directories_) {
+    if (!found.empty()) break;
+    if (const std::string path = beside(directory); !path.empty()) found.push_back(path);
+  }
+  return found;
+}
+
+void ProgramText::ReadSystem() {
+  if (system_read_) return;
+  system_read_ = true;
+  for (const std::string& path : system_wanted_) Read(path, true);
+  for (const auto& [path, text] : system_files_) AddMacros(*text);
+  hiding_.clear();
+}
+
+void ProgramText::AddMacros(const SourceText& text) {
+  for (const SourceText::Directive& directive : text.directives()) {
+    const Tokens tokens = directive.tokens;
+    if (tokens.size() < 3 || tokens[0].text != "define") continue;
+    auto& words = macros_[tokens[1].text];
+    for (const Token& token : tokens.subspan(2)) {
+      if (token.IsWord() || token.text == "##") words.insert(token.text);
+    }
+  }
+}
+
+template <class IsType>
+ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
+  Declared declared;
+  const auto names_type = [&](Tokens tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (is_type(tokens, i) || declared.types.contains(tokens[i].text)) return true;
+    }
+    return false;
+  };
+  // Types and macros that stand for such types, until there are no more.
+  for (std::size_t known = 1; known != declared.types.size();) {
+    known = declared.types.size();
+    for (const auto& [path, text] : files_) {
+      for (const SourceText::Directive& directive : text->directives()) {
+        const Tokens tokens = directive.tokens;
+        if (tokens.size() > 2 && tokens[0].text == "define" && names_type(tokens.subspan(2)))
+          declared.types.insert(tokens[1].text);
+      }
+      text->ForEachStatement([&](Tokens statement) {
+        const bool is_using = statement.front().text == "using";
+        if ((!is_using && statement.front().text != "typedef") || !names_type(statement)) return;
+        // The new name is the last one, or the first.
+        const auto word = [](const Token& token) { return token.IsWord(); };
+        if (is_using) {
+          if (statement.size() > 1) declared.types.insert(statement[1].text);
+        } else if (const auto last = std::find_if(statement.rbegin(), statement.rend(), word);
+                   last != statement.rend()) {
+          declared.types.insert(last->text);
+        }
+      });
+    }
+  }
+  for (const auto& [path, text] : files_) {
+    text->ForEachStatement([&](Tokens statement) {
+      const auto is_assembler = [](const Token& token) { return IsAssembler(token.text); };
+      if (!names_type(statement) || std::any_of(statement.begin(), statement.end(), is_assembler))
+        return;
+      for (std::size_t i = 0; i < statement.size(); ++i) {
+        // Not the functions that take or return such.
+        const bool is_function = i + 1 < statement.size() && statement[i + 1].text == "(";
+        if (statement[i].IsWord() && !is_function && !IsKeyword(statement[i].text))
+          declared.names.insert(statement[i].text);
+      }
+    });
+  }
+  return declared;
+}
+
+bool ProgramText::HidesAtomic(std::string_view word) {
+  const auto macro = macros_.find(word);
+  if (macro == macros_.end()) return false;
+  // A macro that names itself is not expanded again.
+  const auto [known, is_new] = hiding_.try_emplace(word, false);
+  if (!is_new) return known->second;
+  bool hides = false;
+  for (const std::string_view part : macro->second) {
+    hides = hides || part == "##" || IsAssembler(part) || part == "volatile" ||
+            part == "__volatile__" || part == "_Atomic" || part == "_Pragma" ||
+            part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
+            IsAtomicWord(part) || IsMemberOperation(part) || HidesAtomic(part);
+  }
+  return hiding_[word] = hides;
+}
+
+const SourceText* ProgramText::TextOf(const std::string& file) const {
+  const auto found = files_.find(Normal(file));
+  return found != files_.end() ? found->second.get() : nullptr;
+}
+
+bool ProgramText::Owns(const std::string& file) const {
+  const std::string path = Normal(file);
+  return !path.starts_with("/usr/include/") && !path.starts_with("/usr/local/include/") &&
+         files_.contains(path);
+}
+
+StatedOrder ProgramText::OrderAt(const std::string& file, int line, std::string_view name) {
+  const SourceText* const text = complete_ ? TextOf(file) : nullptr;
+  if (text == nullptr) return StatedOrder::kBoth;
+  const Tokens statements = text->StatementsAt(line);
+  const std::vector<NamedOperation> operations = OperationsIn(statements, name);
+  if (operations.empty()) return StatedOrder::kBoth;
+  const auto is_assembler = [](const Token& token) { return IsAssembler(token.text); };
+  if (std::any_of(statements.begin(), statements.end(), is_assembler) ||
+      HasOthers(statements, operations, name.empty())) {
+    return StatedOrder::kBoth;
+  }
+  StatedOrder order = StatedOrder::kNeither;
+  for (const NamedOperation& operation : operations) order = order | operation.order;
+  return order;
+}
+
+bool ProgramText::HasOthers(Tokens statements, const std::vector<NamedOperation>& operations,
+                            bool variables) {
+  auto operation = operations.begin();
+  bool seen_own = false;
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const std::string_view word = statements[i].text;
+    while (operation != operations.end() && i >= operation->end) {
+      ++operation;
+      seen_own = false;
+    }
+    const bool inside = operation != operations.end() && i >= operation->begin;
+    if (!statements[i].IsWord() || (inside && i == operation->begin)) continue;
+    if (HidesAtomic(word)) return true;
+    if (!variables || !atomic_.names.contains(word) || IsAddressOf(statements, i)) continue;
+    const bool is_first = inside && !operation->arguments.empty() &&
+                          &statements[i] <= &operation->arguments.front().back();
+    if (!is_first || seen_own) return true;
+    seen_own = true;
+  }
+  return false;
+}
+
+std::optional<StatedOrder> ProgramText::LoadsAt(const std::string& file, int line) {
+  const SourceText* const text = complete_ ? TextOf(file) : nullptr;
+  if (text == nullptr) return std::nullopt;
+  const Tokens statements = text->StatementsAt(line);
+  const std::vector<NamedOperation> operations = OperationsIn(statements, {});
+  if (HasOthers(statements, operations, !IsAtomicDeclaration(statements)))
+    return StatedOrder::kBoth;
+  std::optional<StatedOrder> order;
+  for (const NamedOperation& operation : operations) {
+    if (operation.name.find("load") != std::string_view::npos)
+      order = order.value_or(StatedOrder::kNeither) | operation.order;
+  }
+  return order;
+}
+
+bool ProgramText::MayBeAtomic(const std::string& file, int line) {
+  const SourceText* const text = complete_ ? TextOf(file) : nullptr;
+  if (text == nullptr) return true;
+  const Tokens statements = text->StatementsAt(line);
+  if (statements.empty() || has_flushes_) return true;
+  ReadSystem();
+  if (!system_complete_) return true;
+  const bool is_update = IsPlainUpdate(statements);
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const std::string_view word = statements[i].text;
+    if (!statements[i].IsWord()) continue;
+    if (IsAtomicWord(word) || IsAtomicType(statements, i) || IsVolatile(statements, i) ||
+        IsAssembler(word) || HidesAtomic(word) || atomic_.names.contains(word) ||
+        (volatile_.names.contains(word) && !is_update)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace trapline

@@ -1,0 +1,91 @@
+// All sources that a module was built from, as one text: what of it may be hidden behind names, and
+// whether there are fences, which leave no trace in x86-64 code.
+#pragma once
+
+#include <ctime>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbols/source_text.h"
+
+namespace trapline {
+
+// Whether the file belongs to the compiler or the C or C++ library.
+bool IsSystemFile(std::string_view path);
+
+// Not thread-safe.
+class ProgramText {
+ public:
+  // The files that debug info names, absolute, and what they include: by quotes relative to
+  // themselves, else in `directories` or those above them, or where compilers look. All were
+  // written by `built`, when the module was.
+  ProgramText(const std::vector<std::string>& files, const std::vector<std::string>& directories,
+              std::time_t built);
+  ProgramText(const ProgramText&) = delete;
+  ProgramText& operator=(const ProgramText&) = delete;
+
+  // Whether all of it could be read and is not younger than the module.
+  bool complete() const { return complete_; }
+  // What the fences that may be in it order.
+  StatedOrder fences() const { return fences_; }
+
+  // Whether the file is one of the program's own, not of an installed library.
+  bool Owns(const std::string& file) const;
+
+  // What the operations called `name` (empty: all C functions and builtins) in the statements on
+  // that line have for an order, together. kBoth where anything is unclear: there are none, they
+  // may stand behind macros, or not be the only atomic accesses there.
+  StatedOrder OrderAt(const std::string& file, int line, std::string_view name);
+
+  // Whether the statements on that line may contain atomic accesses, by whatever name, or may rely
+  // on OpenMP's flushes. True where that is not clear.
+  bool MayBeAtomic(const std::string& file, int line);
+
+  // The order of all operations named there that are loads, or may hide some; nothing: there are
+  // none.
+  std::optional<StatedOrder> LoadsAt(const std::string& file, int line);
+
+ private:
+  // Words that stand for one another's kind: names of types and macros, and what is declared by
+  // them.
+  struct Declared {
+    std::set<std::string_view> types, names;
+  };
+
+  const SourceText* Read(const std::string& path, bool system);
+  void ReadIncludes(const std::string& path, const SourceText& text, bool system);
+  // All files that an include may mean: where compilers were told to look is not in debug info.
+  std::vector<std::string> Find(std::string_view name, bool quoted, const std::string& from);
+  // Macros of the compiler's and the libraries' headers, which are read only if somebody asks.
+  void ReadSystem();
+  void AddMacros(const SourceText& text);
+  template <class IsType>
+  Declared DeclaredBy(IsType&& is_type) const;
+  bool HidesAtomic(std::string_view word);
+  const SourceText* TextOf(const std::string& file) const;
+  // Whether there may be atomic accesses besides those operations; where C's are looked at, also to
+  // variables that are of atomic type. The first that an operation is about is its own.
+  bool HasOthers(Tokens statements, const std::vector<NamedOperation>& operations, bool variables);
+
+  const std::time_t built_;
+  const std::vector<std::string> standard_directories_;
+  std::set<std::string> directories_;
+  std::map<std::string, std::vector<std::string>, std::less<>> found_;  // by what was included
+  std::map<std::string, std::unique_ptr<SourceText>> files_;  // by normal path; the program's own
+  std::map<std::string, std::unique_ptr<SourceText>> system_files_;
+  std::set<std::string> system_wanted_;
+  std::map<std::string_view, std::set<std::string_view>> macros_;  // the words of their bodies
+  std::map<std::string_view, bool> hiding_;                        // answers of HidesAtomic
+  Declared atomic_, volatile_;
+  std::size_t size_ = 0;
+  bool complete_ = true, system_read_ = false, system_complete_ = true, has_flushes_ = false;
+  StatedOrder fences_ = StatedOrder::kNeither;
+};
+
+}  // namespace trapline

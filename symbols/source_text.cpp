@@ -1,0 +1,308 @@
+#include "symbols/source_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace trapline {
+namespace {
+
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+}
+bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+constexpr std::array<std::string_view, 20> kOperators = {
+    "->", "++", "--", "==", "!=", "<=", ">=", "+=", "-=", "*=",
+    "/=", "|=", "&=", "^=", "%=", "<<", "::", "&&", "||", "##"};
+
+// Where the string or character at `at` ends.
+std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  for (++at; at < text.size() && text[at] != quote && text[at] != '\n'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// Where R"x(...)x" ends, whose first quote is at `at`.
+std::size_t EndOfRaw(std::string_view text, std::size_t at) {
+  const std::size_t open = text.find('(', at);
+  if (open == std::string_view::npos) return text.size();
+  const std::string end = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";
+  const std::size_t found = text.find(end, open);
+  return found == std::string_view::npos ? text.size() : found + end.size();
+}
+
+std::string Lower(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// A word that may name a fence, called or not.
+bool NamesFence(std::string_view word, bool called) {
+  const std::string lower = Lower(word);
+  if (Contains(lower, "fence")) return !Contains(lower, "atomic_signal_fence");
+  for (const std::string_view part :
+       {"sync_synchronize", "memory_barrier", "memorybarrier", "mem_barrier", "membar"}) {
+    if (Contains(lower, part)) return true;
+  }
+  if (!called) return false;
+  for (const std::string_view end : {"_mb", "_rmb", "_wmb", "_barrier"}) {
+    if (lower.ends_with(end)) return true;
+  }
+  // Not the classes that are called Barrier.
+  return lower == "mb" || lower == "rmb" || lower == "wmb" || word == "barrier" ||
+         word == "BARRIER";
+}
+
+// Whether inline assembly, whose word is at `at`, may order anything. What only keeps the compiler
+// from knowing a value does not.
+bool AssemblerOrders(Tokens tokens, std::size_t at) {
+  for (++at; at < tokens.size() && tokens[at].IsWord(); ++at) {
+  }
+  if (at == tokens.size() || tokens[at].text != "(") return true;
+  std::string code;
+  for (++at; at < tokens.size() && tokens[at].IsString(); ++at) {
+    const std::string_view text = tokens[at].text;
+    for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+      if (text[i] == '\\') {
+        ++i;
+      } else if (!IsSpace(text[i]) && text[i] != ';') {
+        code += text[i];
+      }
+    }
+  }
+  if (code == "pause" || code == "repnop" || code == "nop") return false;
+  if (!code.empty()) return true;
+  for (; at < tokens.size() && tokens[at].text != ")"; ++at) {
+    if (tokens[at].text == "(") return false;  // an operand
+    if (tokens[at].text == "\"memory\"") return true;
+  }
+  return false;
+}
+
+// The order that an argument is, if it is a constant by name.
+std::optional<StatedOrder> ConstantOf(Tokens argument) {
+  if (argument.empty()) return std::nullopt;
+  for (std::size_t i = 0; i + 1 < argument.size(); ++i) {
+    if (!argument[i].IsWord() && argument[i].text != "::") return std::nullopt;
+  }
+  std::string_view name = argument.back().text;
+  if (name.starts_with("memory_order_")) {
+    name.remove_prefix(std::string_view("memory_order_").size());
+  } else if (!name.starts_with("__ATOMIC_") &&
+             (argument.size() < 3 || argument[argument.size() - 2].text != "::" ||
+              argument[argument.size() - 3].text != "memory_order")) {
+    return std::nullopt;
+  }
+  constexpr std::array<std::array<std::string_view, 2>, 6> kNames = {
+      {{"relaxed", "__ATOMIC_RELAXED"},
+       {"consume", "__ATOMIC_CONSUME"},
+       {"acquire", "__ATOMIC_ACQUIRE"},
+       {"release", "__ATOMIC_RELEASE"},
+       {"acq_rel", "__ATOMIC_ACQ_REL"},
+       {"seq_cst", "__ATOMIC_SEQ_CST"}}};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i][0] || name == kNames[i][1]) return OrderOfConstant(i);
+  }
+  return std::nullopt;
+}
+
+// The order of a call by its last arguments: of a compare-and-exchange the last two, of which the
+// second is for when it fails; if there is but one, it is for both.
+StatedOrder OrderOfCall(std::string_view name, const std::vector<Tokens>& arguments) {
+  if (arguments.empty()) return StatedOrder::kBoth;
+  const auto last = ConstantOf(arguments.back());
+  if (!last) return StatedOrder::kBoth;
+  if (!Contains(name, "compare_exchange")) return *last;
+  constexpr std::size_t kWithOneOrder = 3;  // expected, desired, order
+  if (arguments.size() == kWithOneOrder) return *last;
+  const auto success = ConstantOf(arguments[arguments.size() - 2]);
+  return success ? *last | *success : StatedOrder::kBoth;
+}
+
+}  // namespace
+
+bool Token::IsWord() const { return IsWordCharacter(text.front()) && !IsDigit(text.front()); }
+
+StatedOrder OrderOfConstant(std::uint64_t value) {
+  switch (value) {
+    case 0:
+      return StatedOrder::kNeither;
+    case 1:
+    case 2:
+      return StatedOrder::kAcquires;
+    case 3:
+      return StatedOrder::kReleases;
+    default:
+      return StatedOrder::kBoth;
+  }
+}
+
+bool IsAtomicWord(std::string_view word) {
+  for (const std::string_view start :
+       {"__atomic_", "__c11_atomic_", "__sync_", "__scoped_atomic_", "atomic_"}) {
+    if (word.starts_with(start)) return true;
+  }
+  return false;
+}
+
+bool IsAssembler(std::string_view word) {
+  return word == "asm" || word == "__asm" || word == "__asm__";
+}
+
+bool IsMemberOperation(std::string_view word) {
+  for (const std::string_view name : {"load", "store", "exchange", "compare_exchange_weak",
+                                      "compare_exchange_strong", "test_and_set", "test", "clear"}) {
+    if (word == name) return true;
+  }
+  return word.starts_with("fetch_");
+}
+
+StatedOrder FencesIn(Tokens tokens) {
+  StatedOrder fences = StatedOrder::kNeither;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view word = tokens[i].text;
+    if (!tokens[i].IsWord()) continue;
+    if (IsAssembler(word)) {
+      if (AssemblerOrders(tokens, i)) fences = StatedOrder::kBoth;
+      continue;
+    }
+    const bool called = i + 1 < tokens.size() && tokens[i + 1].text == "(";
+    if (!NamesFence(word, called)) continue;
+    const auto calls = OperationsIn(tokens.subspan(i), word);
+    const bool takes_order = word == "atomic_thread_fence" || word == "__atomic_thread_fence";
+    // A consume fence is an acquire fence.
+    fences = fences |
+             (called && takes_order && !calls.empty() ? calls.front().order : StatedOrder::kBoth);
+  }
+  return fences;
+}
+
+SourceText::SourceText(std::string text) : text_(std::move(text)) {
+  Tokenise(0, text_.size(), 1, tokens_);
+}
+
+void SourceText::Tokenise(std::size_t at, std::size_t end, int line, std::vector<Token>& tokens) {
+  const std::string_view text = std::string_view(text_).substr(0, end);
+  const bool in_directive = &tokens != &tokens_;
+  bool line_begins = true;
+  while (at < end) {
+    const char c = text[at];
+    if (c == '\n') {
+      ++line;
+      ++at;
+      line_begins = true;
+    } else if (IsSpace(c) || c == '\\') {
+      ++at;
+    } else if (text.substr(at, 2) == "//") {
+      at = std::min(text.find('\n', at), end);
+    } else if (text.substr(at, 2) == "/*") {
+      const std::size_t close = std::min(text.find("*/", at + 2), end);
+      line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                          text.begin() + static_cast<std::ptrdiff_t>(close), '\n'));
+      at = std::min(close + 2, end);
+    } else if (c == '#' && line_begins && !in_directive) {
+      // Up to the end of a line that no backslash continues.
+      std::size_t stop = at;
+      do {
+        stop = std::min(text.find('\n', stop + 1), end);
+      } while (stop < end &&
+               (text[stop - 1] == '\\' || (text[stop - 1] == '\r' && text[stop - 2] == '\\')));
+      Directive directive{line, {}, text.substr(at + 1, stop - at - 1)};
+      Tokenise(at + 1, stop, line, directive.tokens);
+      directives_.push_back(std::move(directive));
+      line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                          text.begin() + static_cast<std::ptrdiff_t>(stop), '\n'));
+      at = stop;
+    } else {
+      line_begins = false;
+      std::size_t stop = at + 1;
+      if (c == '"') {
+        const bool raw = at > 0 && text[at - 1] == 'R';
+        stop = raw ? EndOfRaw(text, at) : EndOfQuoted(text, at);
+      } else if (c == '\'') {
+        stop = EndOfQuoted(text, at);
+      } else if (IsDigit(c)) {
+        while (stop < end &&
+               (IsWordCharacter(text[stop]) || text[stop] == '.' ||
+                (text[stop] == '\'' && stop + 1 < end && IsWordCharacter(text[stop + 1])))) {
+          ++stop;
+        }
+      } else if (IsWordCharacter(c)) {
+        while (stop < end && IsWordCharacter(text[stop])) ++stop;
+      } else if (std::find(kOperators.begin(), kOperators.end(), text.substr(at, 2)) !=
+                 kOperators.end()) {
+        stop = at + 2;
+      }
+      stop = std::min(stop, end);
+      tokens.push_back({text.substr(at, stop - at), line});
+      line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                          text.begin() + static_cast<std::ptrdiff_t>(stop), '\n'));
+      at = stop;
+    }
+  }
+}
+
+bool EndsStatement(const Token& token) {
+  return token.text == ";" || token.text == "{" || token.text == "}";
+}
+
+Tokens SourceText::StatementsAt(int line) const {
+  const auto before = [](const Token& token, int value) { return token.line < value; };
+  auto first = std::lower_bound(tokens_.begin(), tokens_.end(), line, before);
+  auto last = std::lower_bound(first, tokens_.end(), line + 1, before);
+  if (first == last) return {};
+  while (first != tokens_.begin() && !EndsStatement(*std::prev(first))) --first;
+  if (!EndsStatement(*std::prev(last))) {
+    while (last != tokens_.end() && !EndsStatement(*last)) ++last;
+  }
+  return {first, last};
+}
+
+std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name) {
+  std::vector<NamedOperation> operations;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].IsWord() ||
+        (name.empty() ? !IsAtomicWord(tokens[i].text) : tokens[i].text != name))
+      continue;
+    std::size_t open = i + 1;
+    if (!name.empty() && open < tokens.size() && tokens[open].text == "<") {
+      while (open < tokens.size() && tokens[open].text != "(") ++open;
+    }
+    if (open >= tokens.size() || tokens[open].text != "(") {
+      // A type's name is no operation; a function's that is not called here may be anything.
+      if (!name.empty()) operations.push_back({tokens[i].text, i, i + 1, {}, StatedOrder::kBoth});
+      continue;
+    }
+    NamedOperation operation{tokens[i].text, i, tokens.size(), {}, StatedOrder::kBoth};
+    int depth = 0;
+    std::size_t begin = open + 1;
+    for (std::size_t at = open; at < tokens.size(); ++at) {
+      const std::string_view text = tokens[at].text;
+      const bool closes = text == ")" || text == "]" || text == "}";
+      if (text == "(" || text == "[" || text == "{") ++depth;
+      if (closes) --depth;
+      if ((text == "," && depth == 1) || (closes && depth == 0)) {
+        if (at > begin) operation.arguments.push_back(tokens.subspan(begin, at - begin));
+        begin = at + 1;
+      }
+      if (closes && depth == 0) {
+        operation.end = at + 1;
+        operation.order = OrderOfCall(operation.name, operation.arguments);
+        break;
+      }
+    }
+    operations.push_back(std::move(operation));
+  }
+  return operations;
+}
+
+}  // namespace trapline

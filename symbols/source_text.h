@@ -1,0 +1,102 @@
+// The text of one C, C++ or assembler source, as tokens without comments, and what its statements
+// say of atomic operations.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trapline {
+
+struct Token {
+  std::string_view text;  // a word, a number, a string with its quotes, or an operator
+  int line = 0;           // from 1
+
+  bool IsWord() const;
+  bool IsString() const { return text.front() == '"'; }
+};
+using Tokens = std::span<const Token>;
+
+// What a memory order makes of an atomic operation; kBoth also where it is not known. The values
+// are sets, so that | gives what any of several orders does.
+enum class StatedOrder : std::uint8_t { kNeither = 0, kAcquires = 1, kReleases = 2, kBoth = 3 };
+constexpr StatedOrder operator|(StatedOrder a, StatedOrder b) {
+  return static_cast<StatedOrder>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool Includes(StatedOrder order, StatedOrder part) { return (order | part) == order; }
+
+// The order by the number that it has in C and C++ (memory_order_relaxed is 0).
+StatedOrder OrderOfConstant(std::uint64_t value);
+
+// A word that starts the name of a compiler's or C's atomic operation; of a type, too.
+bool IsAtomicWord(std::string_view word);
+// What std::atomic calls its operations.
+bool IsMemberOperation(std::string_view word);
+
+// The word that inline assembly begins with.
+bool IsAssembler(std::string_view word);
+
+// What fences the tokens may be: anything that orders accesses without being one of them.
+StatedOrder FencesIn(Tokens tokens);
+
+class SourceText {
+ public:
+  explicit SourceText(std::string text);
+  SourceText(const SourceText&) = delete;
+  SourceText& operator=(const SourceText&) = delete;
+
+  // A line that begins with #, with those that continue it; after the #.
+  struct Directive {
+    int line = 0;
+    std::vector<Token> tokens;
+    std::string_view text;
+  };
+
+  Tokens tokens() const { return tokens_; }
+  const std::vector<Directive>& directives() const { return directives_; }
+  // All statements of which something stands on that line, as one run of tokens. They end at
+  // semicolons and braces.
+  Tokens StatementsAt(int line) const;
+  // Calls use(statement) for each statement.
+  template <class Use>
+  void ForEachStatement(Use&& use) const;
+
+ private:
+  // The tokens of text_ from `at` to `end`.
+  void Tokenise(std::size_t at, std::size_t end, int line, std::vector<Token>& tokens);
+
+  std::string text_;
+  std::vector<Token> tokens_;
+  std::vector<Directive> directives_;
+};
+
+bool EndsStatement(const Token& token);
+
+// A call of an atomic operation by name.
+struct NamedOperation {
+  std::string_view name;
+  std::size_t begin = 0, end = 0;  // the tokens of the call, from the name to its closing bracket
+  std::vector<Tokens> arguments;
+  StatedOrder order = StatedOrder::kBoth;
+};
+
+// The calls in `tokens` of what has that name, or, if it is empty, of all that IsAtomicWord.
+// Calls that do not end there are known by their name alone.
+std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name);
+
+template <class Use>
+void SourceText::ForEachStatement(Use&& use) const {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= tokens_.size(); ++i) {
+    if (i < tokens_.size() && !EndsStatement(tokens_[i])) continue;
+    if (i > begin) use(Tokens(tokens_).subspan(begin, i - begin));
+    begin = i + 1;
+  }
+}
+
+}  // namespace trapline

@@ -1,0 +1,21 @@
+// A pointer loaded with consume order.
+// CLEAN
+// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the pointer is reported besides
+#include <atomic>
+#include <thread>
+
+#include "race.h"
+
+static std::atomic<int*> shared;
+
+int main() {
+  std::thread taker([] {
+    int* value;
+    while ((value = shared.load(std::memory_order_consume)) == nullptr) usleep(100);
+    ++*value;
+    delete value;
+  });
+  shared.store(new int(1), std::memory_order_release);
+  taker.join();
+  return Done();
+}

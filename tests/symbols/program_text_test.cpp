@@ -1,0 +1,194 @@
+// What the text of a program's sources says of atomic operations, their orders and fences.
+#include "symbols/program_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "symbols/source_text.h"
+
+namespace trapline {
+namespace {
+
+using testing::ElementsAre;
+
+StatedOrder FencesOf(const std::string& text) {
+  const SourceText source(text);
+  StatedOrder fences = FencesIn(source.tokens());
+  for (const auto& directive : source.directives()) fences = fences | FencesIn(directive.tokens);
+  return fences;
+}
+
+TEST(SourceText, StatementsEndAtSemicolonsAndBraces) {
+  const SourceText text(
+      "int f() { a = 1; /* b;\n"
+      " */ c(\n"
+      "  \"x;y\", 'z'); }\n");
+  const auto words = [&](int line) {
+    std::vector<std::string_view> found;
+    for (const Token& token : text.StatementsAt(line)) found.push_back(token.text);
+    return found;
+  };
+  EXPECT_THAT(words(2), ElementsAre("c", "(", "\"x;y\"", ",", "'z'", ")"));
+  EXPECT_THAT(words(3), ElementsAre("c", "(", "\"x;y\"", ",", "'z'", ")", ";", "}"));
+  EXPECT_TRUE(words(4).empty());
+}
+
+TEST(SourceText, RawStringsAndDirectivesHoldNoCode) {
+  const SourceText text("#define A \\\n  fence\nx = R\"(\";\nmfence)\"; y;\n");
+  ASSERT_EQ(text.directives().size(), 1u);
+  EXPECT_EQ(text.directives()[0].tokens.back().text, "fence");
+  EXPECT_EQ(text.tokens().back().line, 4);
+  EXPECT_EQ(FencesIn(text.tokens()), StatedOrder::kNeither);
+}
+
+TEST(OperationsIn, TheOrderIsTheLastArgument) {
+  const auto order = [](const std::string& text, std::string_view name) {
+    const SourceText source(text);
+    const auto operations = OperationsIn(source.tokens(), name);
+    return operations.size() == 1 ? operations[0].order : StatedOrder::kBoth;
+  };
+  EXPECT_EQ(order("x.load(std::memory_order_relaxed)", "load"), StatedOrder::kNeither);
+  EXPECT_EQ(order("x.load(::std::memory_order::consume)", "load"), StatedOrder::kAcquires);
+  EXPECT_EQ(order("x.store(f(1, 2), std::memory_order_release)", "store"), StatedOrder::kReleases);
+  EXPECT_EQ(order("__atomic_load_n(&x, __ATOMIC_ACQUIRE)", ""), StatedOrder::kAcquires);
+  EXPECT_EQ(order("x.compare_exchange_weak(e, d, memory_order_release, memory_order_relaxed)",
+                  "compare_exchange_weak"),
+            StatedOrder::kReleases);
+  EXPECT_EQ(order("x.compare_exchange_weak(e, d, memory_order_release, memory_order_acquire)",
+                  "compare_exchange_weak"),
+            StatedOrder::kBoth);
+  EXPECT_EQ(order("x.compare_exchange_weak(e, d, memory_order_relaxed)", "compare_exchange_weak"),
+            StatedOrder::kNeither);
+  // Everything else is as strong as can be.
+  EXPECT_EQ(order("x.load()", "load"), StatedOrder::kBoth);
+  EXPECT_EQ(order("x.load(order)", "load"), StatedOrder::kBoth);
+  EXPECT_EQ(order("x.load(relaxed)", "load"), StatedOrder::kBoth);
+  EXPECT_EQ(order("x.load(c ? memory_order_acquire : memory_order_relaxed)", "load"),
+            StatedOrder::kBoth);
+  EXPECT_EQ(
+      order("x.compare_exchange_weak(e, d, o, memory_order_relaxed)", "compare_exchange_weak"),
+      StatedOrder::kBoth);
+  EXPECT_EQ(order("__atomic_load_n(&x, ORDER(__ATOMIC_RELAXED))", ""), StatedOrder::kBoth);
+  EXPECT_EQ(order("x.store(y, std::memory_order_relaxed", "store"), StatedOrder::kBoth);
+}
+
+TEST(FencesIn, ByNameAndOrder) {
+  EXPECT_EQ(FencesOf("std::atomic_thread_fence(std::memory_order_release);"),
+            StatedOrder::kReleases);
+  EXPECT_EQ(FencesOf("__atomic_thread_fence(__ATOMIC_ACQUIRE);"), StatedOrder::kAcquires);
+  for (const char* fence :
+       {"atomic_thread_fence(order);", "__sync_synchronize();", "smp_wmb();", "_mm_mfence();",
+        "pg_read_barrier();", "barrier();", "f = &my_fence;", "asm volatile(\"mfence\");",
+        "__asm__ __volatile__(\"lock; addl $0,0(%%rsp)\" ::: \"memory\");",
+        "asm volatile(\"\" ::: \"memory\");", "#define B() __sync_synchronize()\n"}) {
+    EXPECT_EQ(FencesOf(fence), StatedOrder::kBoth) << fence;
+  }
+  for (const char* none :
+       {"std::atomic_signal_fence(std::memory_order_release);", "pthread_barrier_wait(&b);",
+        "std::barrier<> sync(2);", "size_mb = 1;", "asm volatile(\"pause\" ::: \"memory\");",
+        "asm volatile(\"rep; nop\");", "asm volatile(\"\" : : \"r\"(x) : \"memory\");",
+        "// a fence\n\"mfence\";", "#pragma omp barrier\n"}) {
+    EXPECT_EQ(FencesOf(none), StatedOrder::kNeither) << none;
+  }
+}
+
+class ProgramTextTest : public testing::Test {
+ protected:
+  ProgramTextTest() {
+    char name[] = "/tmp/program_text_XXXXXX";
+    directory_ = mkdtemp(name);
+  }
+  ~ProgramTextTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ + "/" + name) << text;
+    return directory_ + "/" + name;
+  }
+  ProgramText Of(const std::string& file) {
+    return {{file}, {}, std::numeric_limits<std::time_t>::max()};
+  }
+
+  std::string directory_;
+};
+
+TEST_F(ProgramTextTest, FencesOfHeadersCount) {
+  Write("deep.h", "#define PUBLISH() __atomic_thread_fence(__ATOMIC_RELEASE)\n");
+  Write("near.h", "#include \"deep.h\"\n");
+  const ProgramText text = Of(Write("main.c", "#include <stdio.h>\n#include \"near.h\"\n"));
+  EXPECT_TRUE(text.complete());
+  EXPECT_EQ(text.fences(), StatedOrder::kReleases);
+}
+
+TEST_F(ProgramTextTest, NothingIsBelievedIfSomethingIsMissing) {
+  const std::string load = "__atomic_load_n(&x, __ATOMIC_RELAXED);\n";
+  const std::string whole = Write("whole.c", load);
+  EXPECT_EQ(Of(whole).OrderAt(whole, 1, ""), StatedOrder::kNeither);
+  const std::string parted = Write("parted.c", load + "#include \"missing.h\"\n");
+  EXPECT_FALSE(Of(parted).complete());
+  EXPECT_EQ(Of(parted).OrderAt(parted, 1, ""), StatedOrder::kBoth);
+  EXPECT_TRUE(Of(parted).MayBeAtomic(parted, 2));
+  // Younger than the program.
+  EXPECT_FALSE(ProgramText({whole}, {}, 1).complete());
+}
+
+TEST_F(ProgramTextTest, OrdersWhereNothingElseIsAtomic) {
+  const std::string file = Write("main.c",
+                                 "#define READ(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)\n"
+                                 "typedef _Atomic int word;\n"
+                                 "word flag, other;\n"
+                                 "void f(int plain) {\n"
+                                 "plain = atomic_load_explicit(&flag, memory_order_relaxed);\n"
+                                 "plain = READ(x) + __atomic_load_n(&y, __ATOMIC_RELAXED);\n"
+                                 "plain = other + __atomic_load_n(&y, __ATOMIC_RELAXED);\n"
+                                 "plain = __atomic_load_n(&y, __ATOMIC_RELAXED) +\n"
+                                 "  __atomic_load_n(&x, __ATOMIC_ACQUIRE);\n"
+                                 "}\n");
+  ProgramText text = Of(file);
+  EXPECT_EQ(text.OrderAt(file, 5, ""), StatedOrder::kNeither);
+  EXPECT_EQ(text.OrderAt(file, 6, ""), StatedOrder::kBoth);
+  EXPECT_EQ(text.OrderAt(file, 7, ""), StatedOrder::kBoth);
+  EXPECT_EQ(text.OrderAt(file, 8, ""), StatedOrder::kAcquires);
+}
+
+TEST_F(ProgramTextTest, PlainIsWhatHidesNothing) {
+  const std::string file = Write("main.c",
+                                 "#define READ(x) INNER(x)\n"
+                                 "#define INNER(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)\n"
+                                 "#define TWICE(x) ((x) + (x))\n"
+                                 "int counter; volatile int polled; _Atomic int flag;\n"
+                                 "void f(int plain) {\n"
+                                 "plain = TWICE(counter);\n"
+                                 "plain = READ(counter);\n"
+                                 "plain = polled;\n"
+                                 "polled = polled + 1;\n"
+                                 "plain = flag;\n"
+                                 "asm(\"mov %1, %0\" : \"=r\"(plain) : \"m\"(counter));\n"
+                                 "}\n");
+  ProgramText text = Of(file);
+  EXPECT_FALSE(text.MayBeAtomic(file, 6));
+  EXPECT_TRUE(text.MayBeAtomic(file, 7));
+  EXPECT_TRUE(text.MayBeAtomic(file, 8));
+  EXPECT_FALSE(text.MayBeAtomic(file, 9));
+  EXPECT_TRUE(text.MayBeAtomic(file, 10));
+  EXPECT_TRUE(text.MayBeAtomic(file, 11));
+}
+
+TEST_F(ProgramTextTest, AnyTextEnds) {
+  for (const char* odd :
+       {"", "#", "\\", "#define", "\"", "R\"", "R\"(", "'", "/*", "f(", "__atomic_(", "asm", "asm(",
+        "#include", "#include \"", "typedef _Atomic"}) {
+    const std::string file = Write("odd.c", odd);
+    ProgramText text = Of(file);
+    static_cast<void>(text.OrderAt(file, 1, ""));
+    static_cast<void>(text.MayBeAtomic(file, 1));
+  }
+}
+
+}  // namespace
+}  // namespace trapline
