@@ -61,8 +61,8 @@
 #define TRAPLINE_QUEUED_ACCESS 65
 #define TRAPLINE_QUEUED_LONG_READ 66
 #define TRAPLINE_QUEUED_LONG_WRITE 67
-// A repeat: `address` and `ip` as those of an access, `size` its moment; in the upper half of `kind`
-// the thread's number, and above what is named here.
+// A repeat: `address` and `ip` as those of an access, `size` its moment; in the upper half of
+// `kind` the thread's number, and above what is named here.
 #define TRAPLINE_QUEUED_REPEAT 68
 #define TRAPLINE_QUEUED_REPEAT_SIZE 56
 #define TRAPLINE_QUEUED_REPEAT_WRITE (1ull << 63)

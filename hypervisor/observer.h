@@ -61,8 +61,8 @@ class ExecutionObserver {
   // Whether among those may be EventKind::kMoment, kEarlierRead and kEarlierWrite; asked once.
   virtual bool TakesRepeats() { return false; }
   // Whether a plain access counts, so that repeating it has to be told of at most once.
-  virtual bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address,
-                         std::uint64_t size, std::uint64_t ip) = 0;
+  virtual bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
+                         std::uint64_t ip) = 0;
   // The same for what the program's call that returns to `ip` makes untracked code access; `frame`:
   // of that code.
   virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
