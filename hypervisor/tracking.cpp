@@ -1324,8 +1324,13 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
       Observer().OnEdge(thread, EventKind::kHappensAfter, access.address);
       return EventKind::kAtomicRead;
     }
-    if (!known_atomic) return plain;
-    const auto use = atomic_words_.find(word);
+    // Two counts of four bytes may be read at once, as shared_ptr's are, and the second one be the
+    // one that is atomic.
+    constexpr std::uint64_t kHalf = kWord / 2;
+    const bool second_half = !known_atomic && access.size == kWord && offset + kHalf < kPageSize &&
+                             page.words != nullptr && page.words->atomic.test(offset + kHalf);
+    if (!known_atomic && !second_half) return plain;
+    const auto use = atomic_words_.find(second_half ? word + kHalf : word);
     return use == atomic_words_.end() || !use->second.broken ? EventKind::kAtomicRead : plain;
   }
   if (!known_atomic) {
