@@ -20,10 +20,14 @@ std::uint64_t NextEvent() {
   return __atomic_load_n(&At<std::uint64_t>(TRAPLINE_SHARED_PAGE), __ATOMIC_RELAXED);
 }
 
-// trapline_agent_cache_access has seen to it that there is room.
+// trapline_agent_cache_access has seen to it that there is room for what one access ends; a long
+// one may end more. Room for the access itself stays.
 void QueueRepeat(unsigned slot, const Repeat& repeat) {
+  constexpr std::uint64_t kMost = TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 4;
   ThreadPage& page = Page();
   const std::uint64_t head = page.queue_head, now = NextEvent();
+  while (head - __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE) >= kMost)
+    asm volatile("outb %%al, %0" : : "N"(TRAPLINE_PORT_QUEUE_FULL) : "memory");
   QueuedEvent& event =
       (&At<QueuedEvent>(TRAPLINE_EVENT_QUEUE))[head & (TRAPLINE_QUEUE_ENTRIES - 1)];
   event.sequence = now;

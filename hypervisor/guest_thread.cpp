@@ -409,7 +409,8 @@ void GuestThread::HandleExit() {
       return;
     }
     if (run.io.port == TRAPLINE_PORT_QUEUE_FULL &&
-        (IsAt(rip, trapline_agent_event_full) || IsAt(rip, trapline_agent_cache_full))) {
+        (IsAt(rip, trapline_agent_event_full) || IsAt(rip, trapline_agent_cache_full) ||
+         rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize())) {
       place_ = Place::kProgram;
       if (Tracking* const tracking = process_->tracking()) tracking->Drain();
       return;

@@ -245,7 +245,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.filter = !options_.tracking.every_access;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
-    rules.drain = [this] { tracking_->Drain(); };
+    rules.drain = [this] { tracking_->DrainAll(); };
     // The runtime's calls in a statically linked program are seen by stepping through them.
     if (const StaticRuntime* const runtime = tracking_->static_runtime())
       rules.refuses = [runtime](std::uint64_t rip) { return runtime->IsRuntime(rip); };

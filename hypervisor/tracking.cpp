@@ -1073,6 +1073,13 @@ void Tracking::Drain() {
   DrainLocked();
 }
 
+void Tracking::DrainAll() {
+  const std::lock_guard lock(mutex_);
+  DrainLocked();
+  TellAllRepeatsLocked();
+  TellAccessesLocked();
+}
+
 void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   if (!active()) return;
   EndEpoch(carrier);

@@ -139,6 +139,8 @@ class Tracking {
 
   // Hands all queued events to the observer.
   void Drain();
+  // ... and all repeats: nothing refers to the code cache's sites any more.
+  void DrainAll();
 
   ExecutionObserver::Handover OnExecute();
   void OnExecuteFailed();
