@@ -25,7 +25,10 @@ std::uint64_t NextEvent() {
 void QueueRepeat(unsigned slot, const Repeat& repeat) {
   constexpr std::uint64_t kMost = TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 4;
   ThreadPage& page = Page();
-  const std::uint64_t head = page.queue_head, now = NextEvent();
+  // A number of its own: whoever drains the queues has then seen what its thread queued before.
+  const std::uint64_t head = page.queue_head;
+  const std::uint64_t now =
+      __atomic_add_fetch(&At<std::uint64_t>(TRAPLINE_SHARED_PAGE), 1, __ATOMIC_SEQ_CST);
   while (head - __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE) >= kMost)
     asm volatile("outb %%al, %0" : : "N"(TRAPLINE_PORT_QUEUE_FULL) : "memory");
   QueuedEvent& event =

@@ -30,6 +30,11 @@ bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
 }
 
+// The whole of a moment of which the lower half is known.
+std::uint64_t MomentOf(std::uint64_t now, std::uint32_t moment) {
+  return now - static_cast<std::uint32_t>(now - moment);
+}
+
 agent::Touch TouchOf(EventKind kind) {
   if (IsAtomic(kind)) return agent::Touch::kAtomic;
   return IsWrite(kind) ? agent::Touch::kWrite : agent::Touch::kRead;
@@ -319,7 +324,8 @@ void Tracking::DrainLocked() {
   if (threads_.empty()) return;
   // The queues are not looked at in one moment. What got its number since the first look waits: in
   // a queue seen later it may follow from what was not yet in one seen before.
-  const std::uint64_t limit = 2 * threads_.front()->next_event();
+  const std::uint64_t next_event = threads_.front()->next_event();
+  const std::uint64_t limit = 2 * next_event;
   for (Carrier* const carrier : threads_) {
     agent::ThreadPage& page = carrier->thread_page();
     const std::uint64_t head = __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE);
@@ -348,6 +354,7 @@ void Tracking::DrainLocked() {
     Queue& queue = queues_[first];
     do {
       const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
+      handled_ = std::max(handled_, event.sequence + 1);
       HandleEventLocked(queue.thread, *queue.state, event);
       if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind))
         NewMomentLocked(queue.thread, event.sequence + 1);
@@ -357,6 +364,7 @@ void Tracking::DrainLocked() {
     if (queue.tail == queue.head)
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
+  handled_ = std::max(handled_, next_event);
   if (repeats_ && statistics_.checks >= weigh_at_) WeighRepeatsLocked();
   TellAccessesLocked();
 }
@@ -405,8 +413,7 @@ void Tracking::TellRepeatLocked(ThreadId thread, bool write, std::uint64_t addre
 void Tracking::TellRepeatLocked(unsigned slot, const agent::Repeat& repeat) {
   const std::uint64_t now = threads_.front()->next_event();
   TellRepeatLocked(static_cast<ThreadId>(agent::Repeats().threads[slot] - 1), repeat.write,
-                   repeat.address, repeat.size,
-                   now - static_cast<std::uint32_t>(now - repeat.moment),
+                   repeat.address, repeat.size, MomentOf(now, repeat.moment),
                    reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site})->rip);
 }
 
@@ -421,7 +428,7 @@ void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
   if (state == states_.end() || !state->second.repeat_slot || ++state->second.moments < kMost)
     return;
   state->second.moments = 0;
-  TellRepeatsOfLocked(*state->second.repeat_slot);
+  TellAllRepeatsLocked();
 }
 
 void Tracking::GrantRepeatLocked(const ThreadState& state, std::uint64_t address,
@@ -444,6 +451,10 @@ void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_
   const auto user = static_cast<std::uint32_t>(carrier.thread_page().repeat_user);
   agent::ForEachBlock(address, size, [&](std::uint32_t index) {
     agent::TouchBlock(index, touch, user, [&](unsigned slot, const agent::Repeat& repeat) {
+      if (MomentOf(carrier.next_event(), repeat.moment) >= handled_) {
+        carrier.take_number();
+        DrainLocked();
+      }
       TellRepeatLocked(slot, repeat);
     });
   });
@@ -524,13 +535,25 @@ void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
 }
 
 void Tracking::TellRepeatsOfLocked(unsigned only) {
+  if (threads_.empty()) return;
+  const std::uint64_t now = threads_.front()->next_event();
   ForEachLine([&](unsigned slot, agent::RepeatLine& line) {
     if (only != slot && only != agent::kRepeatThreads) return;
     const std::uint32_t index =
         agent::IndexOf(__atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & agent::kBlockNumber);
     if (line.use != __atomic_load_n(&agent::Repeats().use[index], __ATOMIC_ACQUIRE)) return;
-    agent::TakeRepeats(
-        slot, line, [&](unsigned, const agent::Repeat& repeat) { TellRepeatLocked(slot, repeat); });
+    if (only == agent::kRepeatThreads) {
+      for (const auto& moments : line.moments) {
+        for (const std::uint32_t& moment : moments) {
+          const std::uint32_t last = __atomic_load_n(&moment, __ATOMIC_ACQUIRE);
+          if (last != 0 && MomentOf(now, last) >= handled_) return;
+        }
+      }
+    }
+    agent::TakeRepeats(slot, line, [&](unsigned, const agent::Repeat& repeat) {
+      if (only != agent::kRepeatThreads || MomentOf(now, repeat.moment) < handled_)
+        TellRepeatLocked(slot, repeat);
+    });
   });
 }
 
@@ -1075,6 +1098,7 @@ void Tracking::Drain() {
 
 void Tracking::DrainAll() {
   const std::lock_guard lock(mutex_);
+  if (!threads_.empty()) threads_.front()->take_number();
   DrainLocked();
   TellAllRepeatsLocked();
   TellAccessesLocked();

@@ -242,7 +242,9 @@ class Tracking {
   void ForgetRepeatsLocked(std::uint64_t start, std::uint64_t end);
   // Of what was repeated in the block of a TRAPLINE_ALLOCATE or TRAPLINE_FREE before that.
   void OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event);
-  void TellRepeatsOfLocked(unsigned only);  // a slot, or all if it is kRepeatThreads
+  // Of one slot, whose thread is not running, or, if it is kRepeatThreads, of all, those that can
+  // be told.
+  void TellRepeatsOfLocked(unsigned only);
   void TellAllRepeatsLocked();
   // There are no repeats any more.
   void EndRepeatsLocked();
@@ -370,6 +372,9 @@ class Tracking {
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
   bool repeats_ = false;
+  // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
+  // earlier moment can be told.
+  std::uint64_t handled_ = 0;
   std::uint64_t weigh_at_ = 0;        // checks
   std::uint64_t pause_ = 0;           // the next one, in checks
   std::uint64_t repeats_then_ = 0;    // when that was done last
