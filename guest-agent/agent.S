@@ -84,6 +84,8 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     jae trapline_agent_event_full
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 9f                           // nothing is a repeat, and not all is in view
+    cmpq $0, TRAPLINE_THREAD_REPEAT_USER
+    je 9f
     cmp $TRAPLINE_EVENT_COPY_HISTORY, %rdi
     jae 6f
     lea -TRAPLINE_EVENT_IGNORE_BEGIN(%rdi), %r9

@@ -109,8 +109,8 @@ struct ThreadPage {
   // the queue moves tail.
   std::uint64_t queue_head, queue_tail;
   std::uint64_t native;  // Carrier::native(), which the monitor sets
-  // repeats.h: 1 + the number of the thread's table, or kUsedByOthers; and how many accesses were
-  // found to be repeats.
+  // repeats.h: 1 + the number of the thread's table, or kUsedByOthers, or 0 where there is no code
+  // cache; and how many accesses were found to be repeats.
   std::uint64_t repeat_user, repeats;
   ThreadCounters counters;
   // Frame for the resume entries.
@@ -127,6 +127,9 @@ static_assert(offsetof(ThreadPage, events) + TRAPLINE_THREAD_PAGE == TRAPLINE_TH
 static_assert(offsetof(ThreadPage, queue_head) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_HEAD);
 static_assert(offsetof(ThreadPage, queue_tail) + TRAPLINE_THREAD_PAGE == TRAPLINE_QUEUE_TAIL);
 static_assert(offsetof(ThreadPage, native) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_NATIVE);
+
+static_assert(offsetof(ThreadPage, repeat_user) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_REPEAT_USER);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.
 struct QueuedEvent {

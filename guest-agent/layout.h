@@ -114,6 +114,7 @@
 #define TRAPLINE_QUEUE_HEAD (TRAPLINE_THREAD_PAGE + 56)
 #define TRAPLINE_QUEUE_TAIL (TRAPLINE_THREAD_PAGE + 64)
 #define TRAPLINE_THREAD_NATIVE (TRAPLINE_THREAD_PAGE + 72)
+#define TRAPLINE_THREAD_REPEAT_USER (TRAPLINE_THREAD_PAGE + 80)
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.

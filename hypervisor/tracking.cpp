@@ -128,7 +128,7 @@ void Tracking::Register(Carrier& carrier) {
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
   UpdateAloneLocked();
-  page.repeat_user = agent::kUsedByOthers;
+  page.repeat_user = code_cache_ ? agent::kUsedByOthers : agent::kUsedByNobody;
   page.repeats = 0;
   if (!repeats_) return;
   auto& slots = agent::Repeats().threads;
