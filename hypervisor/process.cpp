@@ -159,12 +159,12 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},tracer={}",
+      "cache={},blocks={},start={},again={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
       tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
-      outer_tracer);
+      tracking.repeats ? 1 : 0, outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -207,6 +207,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.cache_size.blocks = static_cast<unsigned>(std::max(number_after("blocks="), 0));
   options.tracking.every_access = number_after("every=") == 1;
   options.tracking.from_start = number_after("start=") == 1;
+  options.tracking.repeats = number_after("again=") == 1;
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -226,6 +227,7 @@ Process::Process(const RunOptions& options, ExecutionObserver* observer)
         [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
     tracking_->SetThreadNumbers([this] { return next_thread_++; });
     if (options_.tracking.from_start) tracking_->SetFromStart();
+    if (options_.tracking.repeats) tracking_->LookForRepeats();
   }
 }
 

@@ -392,7 +392,7 @@ void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& 
 
 void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
   code_cache_ = std::move(cache);
-  repeats_ = code_cache_->filters() && observer_.TakesRepeats();
+  repeats_ = wants_repeats_ && code_cache_->filters() && observer_.TakesRepeats();
   pause_ = 1 << 24;
 }
 

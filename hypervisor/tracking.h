@@ -55,6 +55,8 @@ class Tracking {
 
   // Code that touches tracked pages runs in `cache` from now on; before the program runs.
   void SetCodeCache(std::unique_ptr<GuestCodeCache> cache);
+  // The code cache, set later, need not tell of repeats if the observer takes them so.
+  void LookForRepeats() { wants_repeats_ = true; }
   // Null: such code is stepped.
   GuestCodeCache* code_cache() { return code_cache_.get(); }
 
@@ -371,7 +373,7 @@ class Tracking {
   std::unordered_map<std::uint64_t, Task> tasks_;                // by number
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
-  bool repeats_ = false;
+  bool wants_repeats_ = false, repeats_ = false;
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
   // earlier moment can be told.
   std::uint64_t handled_ = 0;
