@@ -99,7 +99,7 @@ std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
 ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                                  const std::vector<std::string>& track,
                                  const std::vector<std::string>& untrack,
-                                 AtomicPlacesOptions atomics)
+                                 const AtomicPlacesOptions& atomics)
     : is_untracked_(std::move(is_untracked)),
       modules_(WithoutMonitor()),
       unwinder_(modules_),

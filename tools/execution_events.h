@@ -102,7 +102,7 @@ class ExecutionEvents : public ExecutionObserver {
   explicit ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                            const std::vector<std::string>& track = {},
                            const std::vector<std::string>& untrack = {},
-                           AtomicPlacesOptions atomics = {});
+                           const AtomicPlacesOptions& atomics = {});
 
   // Each sink gets every event, in the order in which they were added.
   void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
