@@ -55,6 +55,10 @@ enum class EventKind : std::uint8_t {
 // C++11 memory orders as far as they are known; kSeqCst where nothing better is.
 enum class MemoryOrder : std::uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel, kSeqCst };
 
+// Keys of kHappensBefore and kHappensAfter from here on are no addresses of memory, and their
+// histories are cleared when nobody will ask for them again.
+inline constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
+
 // Event::flags: `aux` holds the value of this access (size <= 8); only the predictive engines look
 // at it.
 inline constexpr std::uint16_t kHasValue = 1;
@@ -87,10 +91,6 @@ constexpr bool IsWrite(EventKind kind) {
   return kind == EventKind::kWrite || kind == EventKind::kAtomicWrite ||
          kind == EventKind::kAtomicRmw;
 }
-// Keys of kHappensBefore and kHappensAfter from here on are no addresses of memory, and their
-// histories are cleared when nobody will ask for them again.
-inline constexpr std::uint64_t kFirstMereKey = std::uint64_t{1} << 60;
-
 // An event that orders threads (atomics do both: they are accesses and synchronise).
 constexpr bool IsSynchronisation(EventKind kind) {
   return kind >= EventKind::kAtomicRead && kind <= EventKind::kBarrierLeave;

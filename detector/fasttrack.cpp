@@ -40,8 +40,9 @@ void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, st
   });
 }
 
+template <class Knows>
 void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch epoch,
-                               const VectorClock& clock, RaceLog* log) {
+                               const VectorClock& clock, Knows&& knows, RaceLog* log) {
   if (places_.WantsCollection()) CollectPlaces();
   shadow_.ForEach(event.address, event.size,
                   [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
@@ -56,7 +57,8 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
                           return before;
                         },
                         [&](const AccessRecord& prior, EventKind kind) {
-                          Report(prior, kind, event, index, address, size, log);
+                          if (!knows(prior.epoch.thread()))
+                            Report(prior, kind, event, index, address, size, log);
                         });
                   });
 }
@@ -117,6 +119,8 @@ void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
   std::deque<Moment>& moments = moments_[thread];
   const Clock clock = synchronisation_.EpochOf(thread).clock();
   if (!moments.empty() && moments.back().clock == clock) return;
+  // A late event's may be told after one of the monitor's own.
+  if (!moments.empty()) moment = std::max(moment, moments.back().moment);
   moments.push_back({moment, clock});
   if (moments.size() > kMost) moments.pop_front();
 }
@@ -131,8 +135,13 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   Event event = earlier;
   event.kind = earlier.kind == EventKind::kEarlierWrite ? EventKind::kWrite : EventKind::kRead;
   event.aux = 0;
-  analysis_.Repeat(event, index, Epoch(event.thread, std::prev(next)->clock),
-                   synchronisation_.ClockOf(event.thread), &race_log_);
+  const Epoch epoch(event.thread, std::prev(next)->clock);
+  // Of two that read what a third one has repeated, the first one tells of that, and the second one
+  // may have been handled by then.
+  const auto knows = [&](ThreadId other) {
+    return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(epoch);
+  };
+  analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {

@@ -46,9 +46,11 @@ class FastTrackAnalysis {
   // The checks of an atomic access against earlier plain ones.
   void Check(const Event& atomic, std::uint64_t index, const VectorClock& clock, RaceLog* log);
 
-  // The access was repeated in `epoch`, as FastTrackCell::Repeat has it.
+  // The access was repeated in `epoch`, as FastTrackCell::Repeat has it. knows(thread): whether
+  // what the thread did last may have come after that, in order, and be told before.
+  template <class Knows>
   void Repeat(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
-              RaceLog* log);
+              Knows&& knows, RaceLog* log);
 
   // Each brings in what the next one needs.
   Hint PrefetchLine(const Event& event) {

@@ -67,6 +67,8 @@ class Synchronisation {
   // C_t. Valid until the next event of a thread not seen before.
   const VectorClock& ClockOf(ThreadId thread) { return clocks_.ClockOf(StateOf(thread).clock); }
 
+  bool HasEnded(ThreadId thread) { return StateOf(thread).ended; }
+
   // E_t, the current epoch of `thread`.
   Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
 

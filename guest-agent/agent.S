@@ -88,19 +88,21 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     je 9f
     cmp $TRAPLINE_EVENT_COPY_HISTORY, %rdi
     jae 6f
+    cmp $TRAPLINE_EVENT_UNTRACK, %rdi
+    je 6f
     lea -TRAPLINE_EVENT_IGNORE_BEGIN(%rdi), %r9
     cmp $(TRAPLINE_EVENT_IGNORE_SYNC_END - TRAPLINE_EVENT_IGNORE_BEGIN), %r9
     ja 10f
 6:  movq $0, TRAPLINE_REPEATS       // the thread is not always itself, or not watched: no repeats
     jmp 9f
 10: lea -TRAPLINE_EVENT_ALLOCATE(%rdi), %r9
-    cmp $1, %r9
+    cmp $(TRAPLINE_EVENT_CLEAR_HISTORY - TRAPLINE_EVENT_ALLOCATE), %r9
     ja 9f
     cmpq $0, TRAPLINE_REPEATS
     je 9f
     test %rdx, %rdx
     jz 9f
-    // A block that is given out or back: nobody uses its bytes, and nothing there is a repeat.
+    // A block that is given out or back, or cleared: nobody uses its bytes, nothing there is a repeat.
     mov %rsi, %r10
     and $-16, %r10
     lea (%rsi, %rdx), %r11
@@ -114,15 +116,18 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     shr $24, %r9
     xor %r9, %r8
     and $((1 << TRAPLINE_REPEAT_BLOCK_BITS) - 1), %r8d
-    mov TRAPLINE_REPEAT_USE(, %r8, 4), %r9d
-    test $((1 << TRAPLINE_REPEAT_USE_BITS) - 1), %r9d
+    mov TRAPLINE_REPEAT_USE(, %r8, 4), %eax
+13: test $((1 << TRAPLINE_REPEAT_USE_BITS) - 1), %eax
     jz 8f
+    mov %eax, %r9d
     or $((1 << TRAPLINE_REPEAT_USE_BITS) - 1), %r9d
     inc %r9d
-    mov %r9d, TRAPLINE_REPEAT_USE(, %r8, 4)
+    lock cmpxchg %r9d, TRAPLINE_REPEAT_USE(, %r8, 4)
+    jne 13b
 8:  add $16, %r10
     cmp %r11, %r10
     jb 7b
+    mov TRAPLINE_QUEUE_HEAD, %rax
 9:  cmp $32, %rdi
     jae 4f
     mov $TRAPLINE_IN_EPOCH_EVENTS, %r9d
@@ -233,7 +238,9 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     decq TRAPLINE_CACHE_LEAVE_AFTER
     jnz 1f
     movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
-1:  cmpq $0, TRAPLINE_REPEATS
+1:  cmpq $0, TRAPLINE_THREAD_REPEAT_USER
+    je 1f
+    cmpq $0, TRAPLINE_REPEATS
     je 1f
     push %rdi
     push %rsi

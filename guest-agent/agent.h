@@ -109,9 +109,11 @@ struct ThreadPage {
   // the queue moves tail.
   std::uint64_t queue_head, queue_tail;
   std::uint64_t native;  // Carrier::native(), which the monitor sets
-  // repeats.h: 1 + the number of the thread's table, or kUsedByOthers, or 0 where there is no code
-  // cache; and how many accesses were found to be repeats.
-  std::uint64_t repeat_user, repeats;
+  // repeats.h: 1 + the number of the thread's table, or kUsedByOthers, or 0 where repeats are not
+  // looked for and their memory is not there.
+  std::uint64_t repeat_user;
+  std::uint64_t repeat_table, repeat_sites;  // addresses of the thread's own; 0 if it has none
+  std::uint64_t repeats;                     // how many accesses were found to be repeats
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {
@@ -130,6 +132,11 @@ static_assert(offsetof(ThreadPage, native) + TRAPLINE_THREAD_PAGE == TRAPLINE_TH
 
 static_assert(offsetof(ThreadPage, repeat_user) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_USER);
+static_assert(offsetof(ThreadPage, repeat_table) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_REPEAT_TABLE);
+static_assert(offsetof(ThreadPage, repeat_sites) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_REPEAT_SITES);
+static_assert(offsetof(ThreadPage, repeats) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REPEATS);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.
 struct QueuedEvent {
@@ -146,9 +153,13 @@ static_assert(TRAPLINE_IN_EPOCH_EVENTS ==
                1 << TRAPLINE_SYNC_CREATED | 1 << TRAPLINE_SYNC_USED));
 static_assert(TRAPLINE_EVENT_READ == TRAPLINE_READ && TRAPLINE_EVENT_WRITE == TRAPLINE_WRITE);
 static_assert(TRAPLINE_EVENT_FIBER_CREATE == TRAPLINE_FIBER_CREATE);
-static_assert(TRAPLINE_EVENT_ALLOCATE == TRAPLINE_ALLOCATE && TRAPLINE_EVENT_FREE == TRAPLINE_FREE);
+static_assert(TRAPLINE_EVENT_ALLOCATE == TRAPLINE_ALLOCATE &&
+              TRAPLINE_FREE == TRAPLINE_ALLOCATE + 1 &&
+              TRAPLINE_EVENT_CLEAR_HISTORY == TRAPLINE_FREE + 1 &&
+              TRAPLINE_EVENT_CLEAR_HISTORY == TRAPLINE_CLEAR_HISTORY);
 static_assert(TRAPLINE_EVENT_IGNORE_BEGIN == TRAPLINE_IGNORE_BEGIN &&
               TRAPLINE_EVENT_IGNORE_SYNC_END == TRAPLINE_IGNORE_SYNC_END &&
+              TRAPLINE_EVENT_UNTRACK == TRAPLINE_UNTRACK &&
               TRAPLINE_EVENT_COPY_HISTORY == TRAPLINE_COPY_HISTORY);
 static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);

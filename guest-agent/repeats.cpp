@@ -38,7 +38,7 @@ void QueueRepeat(unsigned slot, const Repeat& repeat) {
                (repeat.write ? TRAPLINE_QUEUED_REPEAT_WRITE : 0) |
                std::uint64_t{repeat.size} << TRAPLINE_QUEUED_REPEAT_SIZE;
   event.address = repeat.address;
-  event.size = now - static_cast<std::uint32_t>(now - repeat.moment);
+  event.size = WholeMoment(now, repeat.moment);
   event.ip = At<const AccessSite>(repeat.site).rip;
   __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
 }
@@ -66,12 +66,6 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   if (site.write) TouchRange(gpr[kRdi], size, Touch::kWrite);
 }
 
-}  // namespace
-}  // namespace trapline::agent
-
-namespace trapline::agent {
-namespace {
-
 // The words of the site's last repeats, in the thread's own part.
 [[gnu::always_inline]] inline void Note(RepeatLine& line, unsigned slot, std::uint32_t index,
                                         const AccessSite& site, std::uint64_t address) {
@@ -89,7 +83,7 @@ namespace {
 
 }  // namespace
 
-// Whatever needs more than a look.
+// Whatever needs more than a look. True: the access is a repeat.
 [[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline, gnu::visibility("hidden")]] bool
 FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* registers);
 
@@ -102,7 +96,7 @@ FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* re
   using namespace trapline::agent;
   ThreadPage& page = Page();
   const auto user = static_cast<std::uint32_t>(page.repeat_user);
-  if (registers == nullptr && !site->done && !site->atomic && user <= kRepeatThreads &&
+  if (registers == nullptr && site->plain && user <= kRepeatThreads &&
       MayRepeat(address, site->size)) {
     const std::uint32_t index = IndexOf(address / kRepeatBlock);
     RepeatLine& line = Repeats().tables[user - 1][LineOf(index)];
@@ -112,8 +106,12 @@ FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* re
     if (((entry ^ address / kRepeatBlock) & kBlockNumber) == 0 && (entry & wanted) == wanted &&
         line.use == __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE)) {
       Note(line, user - 1, index, *site, address);
-      ++page.repeats;
-      return true;
+      // Who has ended the peace meanwhile may not have seen the note.
+      __atomic_thread_fence(__ATOMIC_SEQ_CST);
+      if (line.use == __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE)) {
+        ++page.repeats;
+        return true;
+      }
     }
   }
   return FindRepeat(site, address, registers);
@@ -145,9 +143,10 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
   const std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
   if ((entry & kBlockNumber) == block) {
     if (line.use != use) {
-      // Told at another use: the repeats have been taken by who ended that. What is plain stays so.
-      for (std::uint32_t& moment : line.moments[0]) moment = 0;
-      for (std::uint32_t& moment : line.moments[1]) moment = 0;
+      // Told at another use: the repeats have been taken by who ended that. (If memory was cleared
+      // that has a part of the block only, the monitor may not have got to it, and loses those of
+      // the rest: what was told once stays told.) What is plain stays so.
+      ForgetMoments(line);
       __atomic_fetch_and(&line.block, ~(kAllWords << kToldShift), __ATOMIC_ACQ_REL);
       line.use = use;
     }
@@ -160,8 +159,7 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
       line.use == __atomic_load_n(&memory.use[IndexOf(entry & kBlockNumber)], __ATOMIC_ACQUIRE)) {
     TakeRepeats(slot, line, QueueRepeat);
   }
-  for (std::uint32_t& moment : line.moments[0]) moment = 0;
-  for (std::uint32_t& moment : line.moments[1]) moment = 0;
+  ForgetMoments(line);
   __atomic_store_n(&line.block, block | words << kToldShift, __ATOMIC_RELEASE);
   line.use = use;
   const std::uint32_t in_page = LineOf(index) / kLinesInPage;

@@ -6,6 +6,9 @@
 // kept: if another thread comes later, this is the access that it may race with. It is kept in the
 // thread's own table, and told when the peace ends: by whoever ends it, who finds it there.
 //
+// Both the word that is touched and the instruction must be known as plain: the monitor grants them
+// when it handles an access of theirs.
+//
 // Whether anything was done since is told by one word for each 16 bytes of memory (many such places
 // share a word): who uses them, and a count that grows with each change of that. What was learnt at
 // one value of the word holds as long as the word has it.
@@ -14,7 +17,8 @@
 //                                   --write by another--> that thread
 //     any --atomic access--> atomic (no repeats)    any --freed, allocated, cleared--> nobody
 //
-// Used by the agent (repeats.cpp) and by the monitor, which sees the same memory. Freestanding.
+// Used by the agent (repeats.cpp, fast_repeats.S) and by the monitor, which sees the same memory.
+// Freestanding.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +33,7 @@ inline constexpr unsigned kRepeatBlock = 16;    // bytes
 inline constexpr unsigned kRepeatWord = 4;      // bytes; smaller accesses are always told
 inline constexpr unsigned kRepeatWords = kRepeatBlock / kRepeatWord;
 inline constexpr std::uint32_t kRepeatBlocks = 1u << TRAPLINE_REPEAT_BLOCK_BITS;
-inline constexpr std::uint32_t kRepeatLines = 32768;
+inline constexpr std::uint32_t kRepeatLines = 1u << TRAPLINE_REPEAT_LINE_BITS;
 inline constexpr std::uint32_t kLinesInPage = 64;
 
 // What a block's word says in its lower bits. From 1 to kRepeatThreads: the thread that has this
@@ -56,7 +60,10 @@ struct alignas(64) RepeatLine {
   // next, 0: not repeated since it was told.
   std::uint32_t moments[2][kRepeatWords];
 };
-inline constexpr unsigned kToldShift = 44, kGrantedShift = kToldShift + 2 * kRepeatWords;
+static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
+              offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS);
+inline constexpr unsigned kToldShift = TRAPLINE_REPEAT_TOLD_SHIFT;
+inline constexpr unsigned kGrantedShift = kToldShift + 2 * kRepeatWords;
 inline constexpr std::uint64_t kBlockNumber = (1ull << kToldShift) - 1;
 inline constexpr std::uint64_t kAllWords = (1ull << (2 * kRepeatWords)) - 1;
 
@@ -68,6 +75,20 @@ constexpr std::uint64_t WordsOf(std::uint64_t address, std::uint32_t size, bool 
 constexpr bool MayRepeat(std::uint64_t address, std::uint32_t size) {
   return size % kRepeatWord == 0 && address % kRepeatWord == 0 && size != 0 &&
          address % kRepeatBlock + size <= kRepeatBlock && address / kRepeatBlock <= kBlockNumber;
+}
+
+inline std::uint64_t BlockOf(const RepeatLine& line) {
+  return __atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & kBlockNumber;
+}
+// Nothing was repeated there.
+inline void ForgetMoments(RepeatLine& line) {
+  for (auto& moments : line.moments) {
+    for (std::uint32_t& moment : moments) __atomic_store_n(&moment, 0, __ATOMIC_RELAXED);
+  }
+}
+// The number of which `moment` is the lower half, and that is not later than `now`.
+constexpr std::uint64_t WholeMoment(std::uint64_t now, std::uint32_t moment) {
+  return now - static_cast<std::uint32_t>(now - moment);
 }
 
 // At TRAPLINE_REPEATS, the same for all threads and the monitor.
@@ -103,20 +124,27 @@ struct Repeat {
   std::uint32_t moment;
 };
 
-// Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line's block.
-// Each repeat is told once.
-template <class Visit>
-void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit) {
+struct AnyMoment {
+  constexpr bool operator()(std::uint32_t) const { return true; }
+};
+
+// Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line's block
+// at a moment that is wanted(moment). Each repeat is told once.
+template <class Visit, class Wanted = AnyMoment>
+void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted = {}) {
   const std::uint32_t number = static_cast<std::uint32_t>(&line - Repeats().tables[slot]);
-  const std::uint64_t address =
-      (__atomic_load_n(&line.block, __ATOMIC_RELAXED) & kBlockNumber) * kRepeatBlock;
+  const std::uint64_t address = BlockOf(line) * kRepeatBlock;
   for (unsigned write = 0; write < 2; ++write) {
     Repeat repeat{};
     for (unsigned word = 0; word < kRepeatWords; ++word) {
-      if (__atomic_load_n(&line.moments[write][word], __ATOMIC_RELAXED) == 0) continue;
-      const std::uint32_t moment =
-          __atomic_exchange_n(&line.moments[write][word], 0, __ATOMIC_ACQ_REL);
-      if (moment == 0) continue;
+      std::uint32_t& last = line.moments[write][word];
+      std::uint32_t moment = __atomic_load_n(&last, __ATOMIC_ACQUIRE);
+      // Its thread may repeat it once more at the same time.
+      while (moment != 0 && wanted(moment) &&
+             !__atomic_compare_exchange_n(&last, &moment, 0, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE)) {
+      }
+      if (moment == 0 || !wanted(moment)) continue;
       const std::uint32_t site = Repeats().sites[slot][number][write][word];
       const std::uint64_t at = address + word * kRepeatWord;
       if (repeat.size != 0 && repeat.moment == moment && repeat.site == site &&
@@ -135,8 +163,7 @@ void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit) {
 template <class Visit>
 void TakeRepeats(unsigned slot, std::uint32_t index, std::uint32_t use, Visit&& visit) {
   RepeatLine& line = Repeats().tables[slot][LineOf(index)];
-  const std::uint64_t block = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
-  if (line.use == use && IndexOf(block & kBlockNumber) == index) TakeRepeats(slot, line, visit);
+  if (line.use == use && IndexOf(BlockOf(line)) == index) TakeRepeats(slot, line, visit);
 }
 
 enum class Touch : std::uint8_t { kRead, kWrite, kAtomic };

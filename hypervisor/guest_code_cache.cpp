@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "guest-agent/agent.h"
+#include "guest-agent/fast_repeats.h"
 #include "hypervisor/guest_copy.h"
 
 namespace trapline {
@@ -23,6 +24,8 @@ static_assert(offsetof(CacheThread, leave_requested) ==
               TRAPLINE_CACHE_LEAVE_REQUESTED - TRAPLINE_CACHE_THREAD);
 static_assert(offsetof(CacheThread, leave_after) ==
               TRAPLINE_CACHE_LEAVE_AFTER - TRAPLINE_CACHE_THREAD);
+static_assert(offsetof(CacheThread, access_address) ==
+              TRAPLINE_CACHE_ACCESS_ADDRESS - TRAPLINE_CACHE_THREAD);
 static_assert(CacheThread::kShadowFrames == 1 << TRAPLINE_FRAME_BITS);
 static_assert(CacheThread::kSignatureShift + 3 == 50);  // END_OF_EPOCH in agent.S
 static_assert(TRAPLINE_CACHE_THREAD % alignof(CacheThread) == 0);
@@ -37,6 +40,7 @@ static_assert(offsetof(AccessSite, atomic) == TRAPLINE_SITE_ATOMIC);
 static_assert(offsetof(AccessSite, report) == TRAPLINE_SITE_REPORT);
 static_assert(offsetof(AccessSite, read) == TRAPLINE_SITE_READ);
 static_assert(offsetof(AccessSite, repeated) == TRAPLINE_SITE_REPEATED);
+static_assert(offsetof(AccessSite, plain) == TRAPLINE_SITE_PLAIN);
 static_assert(offsetof(RegisterFile, rflags) == TRAPLINE_FILE_RFLAGS);
 static_assert(offsetof(RegisterFile, gpr) == 0 && kRcx * 8 == TRAPLINE_FILE_RCX &&
               kRdx * 8 == TRAPLINE_FILE_RDX && kRsi * 8 == TRAPLINE_FILE_RSI &&
@@ -50,7 +54,7 @@ static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CAC
 
 GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rules)
     : space_(space), rules_(std::move(rules)), size_(rules_.size) {
-  machine.ShowCodeCache();
+  machine.ShowCodeCache(rules_.repeats);
   MakeHalf(0);
   exit_offset_ = present().exit_address() - TRAPLINE_CACHE_CODE;
   leave_offset_ = present().leave_address() - TRAPLINE_CACHE_CODE;
@@ -72,6 +76,7 @@ void GuestCodeCache::MakeHalf(unsigned number) {
   options.mirror_offset = kMirrorOffset;
   options.report_at = agent::GuestAddressOf(trapline_agent_access_out);
   options.filter = rules_.filter;
+  if (rules_.repeats) options.shortcut = agent::FastRepeat;
   options.shadow_stack = true;
   const auto half = static_cast<unsigned>(halves_.size());
   options.code_size = static_cast<std::uint32_t>(size_.bytes / half);

@@ -45,6 +45,7 @@ class GuestCodeCache {
  public:
   struct Rules {
     bool filter = false;  // accesses that a thread has made before in its epoch need not be told of
+    bool repeats = false;  // nor accesses that it repeats in later epochs (guest-agent/repeats.h)
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
@@ -65,7 +66,7 @@ class GuestCodeCache {
   // What the filter has seen need not hold any longer. The thread may be running.
   static void EndEpoch(CacheThread& thread);
 
-  bool filters() const { return rules_.filter; }
+  bool looks_for_repeats() const { return rules_.repeats; }
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {

@@ -92,22 +92,28 @@ PageTable& Carrier::view(View view) {
   // `size` bytes of the code cache's range, at `offset` from their place.
   const auto map_cache = [&](std::uint64_t start, std::uint64_t size, std::uint64_t flags,
                              std::uint64_t offset = 0) {
-    constexpr std::uint64_t kBlock = SystemPages::kCacheBlock;
+    // Large pages, that a new thread need not wait for tens of thousands of entries.
+    constexpr std::uint64_t kBlock = SystemPages::kCacheBlock, kLarge = 2 << 20;
     for (std::uint64_t at = start; at < start + size;) {
-      const std::uint64_t end = std::min(start + size, AlignDown(at, kBlock) + kBlock);
-      const GuestPhysical block = (*system_.code_cache)[(at - TRAPLINE_CACHE_BASE) / kBlock];
-      table->Map({offset + at}, block + at % kBlock, end - at, flags);
+      const GuestPhysical physical =
+          (*system_.code_cache)[(at - TRAPLINE_CACHE_BASE) / kBlock] + at % kBlock;
+      const std::uint64_t end = std::min(start + size, AlignDown(at, kLarge) + kLarge);
+      const bool large = end - at == kLarge && (offset + at) % kLarge == 0 &&
+                         table->MapLarge({offset + at}, physical, flags);
+      if (!large) table->Map({offset + at}, physical, end - at, flags);
       at = end;
     }
   };
   constexpr std::uint64_t kShared = kUserPage | PageEntry::kWritable | PageEntry::kNoExecute;
   // For trapline_agent_event, while accesses are tracked.
-  if (view == View::kOpen && system_.code_cache) map_cache(TRAPLINE_REPEATS, kRepeatView, kShared);
+  if (view == View::kOpen && system_.repeats) map_cache(TRAPLINE_REPEATS, kRepeatView, kShared);
   if (view == View::kClosed && system_.code_cache) {
     map_cache(TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
     map_cache(TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_TABLE, kShared);
-    map_cache(TRAPLINE_REPEATS, sizeof(agent::RepeatMemory), kShared);
-    map_cache(TRAPLINE_REPEATS, kRepeatView, kShared, kMirrorOffset);
+    if (system_.repeats) {
+      map_cache(TRAPLINE_REPEATS, sizeof(agent::RepeatMemory), kShared);
+      map_cache(TRAPLINE_REPEATS, kRepeatView, kShared, kMirrorOffset);
+    }
     // The agent's code runs from the cache, too.
     table->Map({kMirrorOffset + TRAPLINE_AGENT_CODE}, system_.agent,
                AlignUp(agent::CodeSize(), kPageSize), kUserPage | PageEntry::kNoExecute);
@@ -135,7 +141,8 @@ void Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
   clear(TRAPLINE_AGENT_END, end);
 }
 
-void Machine::ShowCodeCache() {
+void Machine::ShowCodeCache(bool repeats) {
+  system_.repeats = repeats;
   const auto reserve = [](std::uint64_t start, std::uint64_t end, int protection) {
     void* const at = reinterpret_cast<void*>(start);
     void* const memory =

@@ -38,7 +38,8 @@ struct SystemPages {
   // The code cache and what belongs to it, from TRAPLINE_CACHE_BASE on, in blocks of so many bytes.
   // Nothing: there is none.
   static constexpr std::uint64_t kCacheBlock = 32u << 20;
-  std::optional<std::array<GuestPhysical, 4>> code_cache;
+  std::optional<std::array<GuestPhysical, 8>> code_cache;
+  bool repeats = false;  // those of repeats.h are to be seen, too
 };
 
 // A page of the program is open for everyone at its own address plus this (architecture.md), modulo
@@ -166,7 +167,8 @@ class Machine {
 
   // Maps the code cache's memory, for the monitor and for the View::kClosed of carriers that have
   // not made theirs yet. Throws KvmError.
-  void ShowCodeCache();
+  // `repeats`: with the tables of guest-agent/repeats.h.
+  void ShowCodeCache(bool repeats);
 
   // Runs a probe of agent.S on `carrier`; returns false when it did not exit by
   // TRAPLINE_PORT_PROBE.

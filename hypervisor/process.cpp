@@ -227,7 +227,6 @@ Process::Process(const RunOptions& options, ExecutionObserver* observer)
         [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
     tracking_->SetThreadNumbers([this] { return next_thread_++; });
     if (options_.tracking.from_start) tracking_->SetFromStart();
-    if (options_.tracking.repeats) tracking_->LookForRepeats();
   }
 }
 
@@ -245,6 +244,8 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   if (tracking_ && options_.tracking.engine == Engine::kCache) {
     GuestCodeCache::Rules rules;
     rules.filter = !options_.tracking.every_access;
+    rules.repeats =
+        rules.filter && options_.tracking.repeats && tracking_->observer().TakesRepeats();
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };

@@ -42,7 +42,7 @@ struct TrackOptions {
   // after at least this many when it has met a shared page; 0: as is best.
   std::uint32_t hot_after = 0;
   CodeCacheSize cache_size;
-  bool repeats = false;     // accesses that a thread repeats need not be told (repeats.h)
+  bool repeats = true;      // accesses that a thread repeats need not be told (repeats.h)
   bool from_start = false;  // tracking begins with the first thread, not with the second one
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

@@ -30,11 +30,6 @@ bool EndsEpoch(std::uint64_t kind) {
   return kind >= 32 || (std::uint32_t{TRAPLINE_IN_EPOCH_EVENTS} >> kind & 1) == 0;
 }
 
-// The whole of a moment of which the lower half is known.
-std::uint64_t MomentOf(std::uint64_t now, std::uint32_t moment) {
-  return now - static_cast<std::uint32_t>(now - moment);
-}
-
 agent::Touch TouchOf(EventKind kind) {
   if (IsAtomic(kind)) return agent::Touch::kAtomic;
   return IsWrite(kind) ? agent::Touch::kWrite : agent::Touch::kRead;
@@ -49,7 +44,10 @@ ThreadId CurrentThread() {
 
 Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver& observer,
                    std::function<bool(const std::string& path)> is_untracked_module)
-    : space_(space), observer_(observer) {
+    : space_(space),
+      observer_(observer),
+      repeats_([this] { return threads_.front()->next_event(); },
+               [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);
@@ -62,7 +60,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     SplitFormerLocked(start);
     SplitFormerLocked(end);
     former_.erase(former_.lower_bound(start), former_.lower_bound(end));
-    ForgetRepeatsLocked(start, end);
+    repeats_.Forget(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
@@ -93,7 +91,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   rules.on_views_changed = [this](const std::vector<ViewMove>& moves,
                                   const std::function<void()>& publish) {
     const std::lock_guard lock(mutex_);
-    EndRepeatsLocked();  // they know memory by one address
+    repeats_.End(handled_);  // they know memory by one address
     if (active()) {
       DrainLocked();
       for (const ViewMove& move : moves) MoveLocked(move);
@@ -128,17 +126,9 @@ void Tracking::Register(Carrier& carrier) {
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
   UpdateAloneLocked();
-  page.repeat_user = code_cache_ ? agent::kUsedByOthers : agent::kUsedByNobody;
-  page.repeats = 0;
-  if (!repeats_) return;
-  auto& slots = agent::Repeats().threads;
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (slots[slot] != 0) continue;
-    slots[slot] = NumberOf(carrier) + 1;
-    page.repeat_user = slot + 1;
-    states_[NumberOf(carrier)].repeat_slot = slot;
-    break;
-  }
+  const std::optional<unsigned> slot = repeats_.Add(page, NumberOf(carrier));
+  if (!slot) return;
+  states_[NumberOf(carrier)].repeat_slot = slot;
   if (active()) NewMomentLocked(carrier);
 }
 
@@ -174,7 +164,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
       thread_pointer - stack_pointer <= kMostStorage) {
     thread_storage_ = thread_pointer - stack_pointer;
   }
-  ForgetRepeatsLocked(stack_start, stack_end);
+  repeats_.Forget(stack_start, stack_end);
   Observer().OnThreadStart(NumberOf(parent), child, parent_registers, stack_start, stack_end,
                            thread_pointer);
   NewMomentLocked(parent);
@@ -203,13 +193,8 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   ThreadState& state = states_[thread];
-  if (state.repeat_slot) {
-    TellRepeatsOfLocked(*state.repeat_slot);
-    ClearRepeatsLocked(*state.repeat_slot);
-    agent::Repeats().threads[*state.repeat_slot] = 0;
-    ended_repeats_ += carrier.thread_page().repeats;
-  }
-  ForgetRepeatsLocked(state.stack_start, state.stack_end);
+  if (state.repeat_slot) repeats_.Remove(*state.repeat_slot);
+  repeats_.Forget(state.stack_start, state.stack_end);
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
@@ -231,7 +216,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     carrier.thread_page().tracking = 0;
     ForgetMemoryLocked();
     for (auto& [thread, state] : states_) state.watched.clear();
-    if (repeats_) ClearRepeatsLocked(agent::kRepeatThreads);
+    repeats_.Clear();
     ++statistics_.quiet_moments;
     Observer().OnQuiet(NumberOf(carrier));
   }
@@ -298,10 +283,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   states_.clear();
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
-  if (repeats_) {
-    ClearRepeatsLocked(agent::kRepeatThreads);
-    std::ranges::fill(agent::Repeats().threads, 0);
-  }
+  repeats_.RemoveAll();
   Register(survivor);
   statistics_ = {};
   traps_ = chained_ = view_changes_ = 0;
@@ -365,7 +347,7 @@ void Tracking::DrainLocked() {
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
   handled_ = std::max(handled_, next_event);
-  if (repeats_ && statistics_.checks >= weigh_at_) WeighRepeatsLocked();
+  repeats_.Weigh(statistics_.checks, handled_);
   TellAccessesLocked();
 }
 
@@ -392,217 +374,48 @@ void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& 
 
 void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
   code_cache_ = std::move(cache);
-  repeats_ = wants_repeats_ && code_cache_->filters() && observer_.TakesRepeats();
-  pause_ = 1 << 24;
+  if (code_cache_->looks_for_repeats()) repeats_.Start();
 }
 
-void Tracking::TellRepeatLocked(ThreadId thread, bool write, std::uint64_t address,
-                                std::uint64_t size, std::uint64_t moment, std::uint64_t ip) {
+void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
   // Should the word turn out to be read atomically, this was such a load.
-  if (const auto state = states_.find(thread); !write && state != states_.end())
-    NoteLoad(state->second, {address, size, true, false, false}, EventKind::kRead);
+  if (const auto state = states_.find(access.thread); !access.write && state != states_.end()) {
+    NoteLoad(state->second, {access.address, access.size, true, false, false}, EventKind::kRead);
+  }
   Event& event = told_later_.emplace_back();
-  event.kind = write ? EventKind::kEarlierWrite : EventKind::kEarlierRead;
-  event.thread = thread;
-  event.address = address;
-  event.size = size;
-  event.ip = ip;
-  event.aux = moment;
-}
-
-void Tracking::TellRepeatLocked(unsigned slot, const agent::Repeat& repeat) {
-  const std::uint64_t now = threads_.front()->next_event();
-  TellRepeatLocked(static_cast<ThreadId>(agent::Repeats().threads[slot] - 1), repeat.write,
-                   repeat.address, repeat.size, MomentOf(now, repeat.moment),
-                   reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site})->rip);
+  event.kind = access.write ? EventKind::kEarlierWrite : EventKind::kEarlierRead;
+  event.thread = access.thread;
+  event.address = access.address;
+  event.size = access.size;
+  event.ip = access.ip;
+  event.aux = access.moment;
 }
 
 void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
-  constexpr unsigned kMost = 1 << 15;  // FastTrack knows twice as many
-  if (!repeats_) return;
+  if (!repeats_.started()) return;
   Event& event = told_later_.emplace_back();
   event.kind = EventKind::kMoment;
   event.thread = thread;
   event.aux = moment;
-  const auto state = states_.find(thread);
-  if (state == states_.end() || !state->second.repeat_slot || ++state->second.moments < kMost)
-    return;
-  state->second.moments = 0;
-  TellAllRepeatsLocked();
+  repeats_.OnMoment(handled_);
 }
 
-void Tracking::GrantRepeatLocked(const ThreadState& state, std::uint64_t address,
-                                 std::uint32_t size, bool write) {
-  if (!state.repeat_slot || !agent::MayRepeat(address, size)) return;
-  const std::uint64_t block = address / agent::kRepeatBlock;
-  agent::RepeatLine& line =
-      agent::Repeats().tables[*state.repeat_slot][agent::LineOf(agent::IndexOf(block))];
-  const std::uint64_t granted = agent::WordsOf(address, size, write) << agent::kGrantedShift;
-  std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_ACQUIRE);
-  while ((entry & agent::kBlockNumber) == block && (entry & granted) != granted &&
-         !__atomic_compare_exchange_n(&line.block, &entry, entry | granted, false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_ACQUIRE)) {
-  }
+void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
+  if (!active()) return;
+  repeats_.OnBlock(thread, event.kind == TRAPLINE_FREE, event.address, event.address + event.size,
+                   event.sequence);
 }
 
 void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size,
                            agent::Touch touch) {
-  if (!repeats_ || agent::Repeats().enabled == 0) return;
   const auto user = static_cast<std::uint32_t>(carrier.thread_page().repeat_user);
-  agent::ForEachBlock(address, size, [&](std::uint32_t index) {
-    agent::TouchBlock(index, touch, user, [&](unsigned slot, const agent::Repeat& repeat) {
-      if (MomentOf(carrier.next_event(), repeat.moment) >= handled_) {
-        carrier.take_number();
-        DrainLocked();
-      }
-      TellRepeatLocked(slot, repeat);
-    });
-  });
-}
-
-namespace {
-
-// Calls visit(slot, RepeatLine&) for all lines of all threads that may have an entry.
-template <class Visit>
-void ForEachLine(Visit&& visit) {
-  agent::RepeatMemory& memory = agent::Repeats();
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (memory.threads[slot] == 0) continue;
-    for (std::uint32_t page = 0; page < agent::kRepeatLines / agent::kLinesInPage; ++page) {
-      if ((memory.used[slot][page / 64] >> page % 64 & 1) == 0) continue;
-      for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i)
-        visit(slot, memory.tables[slot][page * agent::kLinesInPage + i]);
+  repeats_.Touch(user, address, size, touch, [&](const RepeatedAccess& access) {
+    if (access.moment >= handled_) {
+      carrier.take_number();
+      DrainLocked();
     }
-  }
-}
-
-// Likewise for those of blocks in [start, end).
-template <class Visit>
-void ForEachLine(std::uint64_t start, std::uint64_t end, Visit&& visit) {
-  constexpr std::uint64_t kFew = 1024;  // blocks
-  agent::RepeatMemory& memory = agent::Repeats();
-  const std::uint64_t first = start / agent::kRepeatBlock;
-  const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
-  const auto look = [&](unsigned slot, agent::RepeatLine& line) {
-    const std::uint64_t block =
-        __atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & agent::kBlockNumber;
-    if (block >= first && block <= last) visit(slot, line);
-  };
-  if (last - first >= kFew) {
-    ForEachLine(look);
-    return;
-  }
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (memory.threads[slot] == 0) continue;
-    for (std::uint64_t block = first; block <= last; ++block)
-      look(slot, memory.tables[slot][agent::LineOf(agent::IndexOf(block))]);
-  }
-}
-
-void Forget(agent::RepeatLine& line) {
-  for (auto& moments : line.moments) {
-    for (std::uint32_t& moment : moments) __atomic_store_n(&moment, 0, __ATOMIC_RELAXED);
-  }
-  __atomic_store_n(&line.use, agent::kUsedByNobody, __ATOMIC_RELEASE);
-}
-
-}  // namespace
-
-void Tracking::ForgetRepeatsLocked(std::uint64_t start, std::uint64_t end) {
-  if (!repeats_ || !active() || start >= end) return;
-  ForEachLine(start, end, [](unsigned, agent::RepeatLine& line) { Forget(line); });
-}
-
-// What was repeated in a block before it was given out or back. (The agent has seen to it that
-// nothing of it is a repeat any more.)
-void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
-  if (!repeats_ || !active() || event.size == 0) return;
-  ForEachLine(event.address, event.address + event.size,
-              [&](unsigned slot, agent::RepeatLine& line) {
-                // What is in use again is of later.
-                const std::uint64_t block = line.block & agent::kBlockNumber;
-                if (line.use ==
-                    __atomic_load_n(&agent::Repeats().use[agent::IndexOf(block)], __ATOMIC_ACQUIRE))
-                  return;
-                agent::TakeRepeats(slot, line, [&](unsigned, const agent::Repeat& repeat) {
-                  const bool inside = repeat.address < event.address + event.size &&
-                                      repeat.address + repeat.size > event.address;
-                  const bool own = agent::Repeats().threads[slot] == thread + 1;
-                  if (!inside || (event.kind == TRAPLINE_FREE && !own))
-                    TellRepeatLocked(slot, repeat);
-                });
-              });
-}
-
-void Tracking::TellRepeatsOfLocked(unsigned only) {
-  if (threads_.empty()) return;
-  const std::uint64_t now = threads_.front()->next_event();
-  ForEachLine([&](unsigned slot, agent::RepeatLine& line) {
-    if (only != slot && only != agent::kRepeatThreads) return;
-    const std::uint32_t index =
-        agent::IndexOf(__atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & agent::kBlockNumber);
-    if (line.use != __atomic_load_n(&agent::Repeats().use[index], __ATOMIC_ACQUIRE)) return;
-    if (only == agent::kRepeatThreads) {
-      for (const auto& moments : line.moments) {
-        for (const std::uint32_t& moment : moments) {
-          const std::uint32_t last = __atomic_load_n(&moment, __ATOMIC_ACQUIRE);
-          if (last != 0 && MomentOf(now, last) >= handled_) return;
-        }
-      }
-    }
-    agent::TakeRepeats(slot, line, [&](unsigned, const agent::Repeat& repeat) {
-      if (only != agent::kRepeatThreads || MomentOf(now, repeat.moment) < handled_)
-        TellRepeatLocked(slot, repeat);
-    });
+    TellRepeatLocked(access);
   });
-}
-
-void Tracking::TellAllRepeatsLocked() {
-  if (repeats_) TellRepeatsOfLocked(agent::kRepeatThreads);
-}
-
-void Tracking::EndRepeatsLocked() {
-  if (!repeats_) return;
-  agent::Repeats().enabled = 0;
-  TellAllRepeatsLocked();
-  repeats_ = false;
-}
-
-std::uint64_t Tracking::CountRepeatsLocked() const {
-  std::uint64_t count = ended_repeats_;
-  for (Carrier* const carrier : threads_) count += carrier->thread_page().repeats;
-  return count;
-}
-
-void Tracking::WeighRepeatsLocked() {
-  constexpr std::uint64_t kTrial = 1 << 20, kShortestPause = 1 << 24, kLongestPause = 1 << 28;
-  auto& enabled = agent::Repeats().enabled;
-  const std::uint64_t count = CountRepeatsLocked();
-  const bool pays = count - repeats_then_ >= kTrial / 2;
-  repeats_then_ = count;
-  if (enabled == 0) {
-    ClearRepeatsLocked(agent::kRepeatThreads);
-    enabled = 1;
-    weigh_at_ = statistics_.checks + kTrial;
-  } else if (pays) {
-    pause_ = kShortestPause;
-    weigh_at_ = statistics_.checks + kTrial;
-  } else {
-    enabled = 0;
-    TellAllRepeatsLocked();
-    weigh_at_ = statistics_.checks + pause_;
-    pause_ = std::min(2 * pause_, kLongestPause);
-  }
-}
-
-void Tracking::ClearRepeatsLocked(unsigned only) {
-  ForEachLine([&](unsigned slot, agent::RepeatLine& line) {
-    if (only == slot || only == agent::kRepeatThreads) line = {};
-  });
-  auto& used = agent::Repeats().used;
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (only == slot || only == agent::kRepeatThreads) std::ranges::fill(used[slot], 0);
-  }
 }
 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
@@ -658,7 +471,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   TakeInWatchedLocked(thread, state, site.atomic && site.write);
   NoteStorageLocked(thread, state, event.address);
-  const std::uint32_t frame = event.size < state.frames.size() ? state.frames[event.size] : 0;
+  const std::uint32_t frame = state.FrameOf(event.size);
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
                       site.locked};
   if (site.done) {
@@ -675,9 +488,11 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
-  if (repeats_ && IsPlainAccess(kind) && access.address == event.address &&
+  // A word that is atomic elsewhere may be so for another of the thread's instructions.
+  if (repeats_.started() && state.repeat_slot && IsPlainAccess(kind) && !plain &&
+      access.address == event.address &&
       observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
-    GrantRepeatLocked(state, access.address, site.size, site.write);
+    repeats_.Grant(*state.repeat_slot, site, access.address);
   }
 }
 
@@ -685,8 +500,7 @@ void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
                                       const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   TakeInWatchedLocked(thread, state, false);
-  const std::uint64_t number = event.kind >> 32;
-  const std::uint32_t frame = number < state.frames.size() ? state.frames[number] : 0;
+  const std::uint32_t frame = state.FrameOf(event.kind >> 32);
   const bool write = static_cast<std::uint32_t>(event.kind) == TRAPLINE_QUEUED_LONG_WRITE;
   space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
     ++statistics_.checks;
@@ -702,8 +516,7 @@ void Tracking::HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                          const agent::QueuedEvent& event) {
   TakeInWatchedLocked(thread, state, false);
   NoteStorageLocked(thread, state, event.address);
-  const std::uint64_t number = event.kind >> 32;
-  const std::uint32_t frame = number < state.frames.size() ? state.frames[number] : 0;
+  const std::uint32_t frame = state.FrameOf(event.kind >> 32);
   const EventKind kind = static_cast<std::uint32_t>(event.kind) == TRAPLINE_WRITE
                              ? EventKind::kWrite
                              : EventKind::kRead;
@@ -767,13 +580,12 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
     HandleAccessLocked(thread, state, event);
   } else if (event.kind == TRAPLINE_QUEUED_FRAME) {
     if (state.frames.empty()) state.frames.resize(CacheThread::kShadowFrames);
-    const std::uint32_t caller = event.ip < state.frames.size() ? state.frames[event.ip] : 0;
     state.frames[event.size % CacheThread::kShadowFrames] =
-        observer_.InternFrame(caller, event.address);
+        observer_.InternFrame(state.FrameOf(event.ip), event.address);
   } else if (kind == TRAPLINE_QUEUED_REPEAT) {
-    TellRepeatLocked(static_cast<ThreadId>(event.kind >> 32 & (kMaxThreads - 1)),
-                     (event.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0, event.address,
-                     event.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, event.size, event.ip);
+    TellRepeatLocked({static_cast<ThreadId>(event.kind >> 32 & (kMaxThreads - 1)),
+                      (event.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0, event.address,
+                      event.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, event.size, event.ip});
   } else if (kind == TRAPLINE_QUEUED_LONG_READ || kind == TRAPLINE_QUEUED_LONG_WRITE) {
     HandleLongAccessLocked(thread, state, event);
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
@@ -794,8 +606,9 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
     OnBlockLocked(thread, event);
   }
   if (event.kind >= TRAPLINE_COPY_HISTORY ||
-      (event.kind >= TRAPLINE_IGNORE_BEGIN && event.kind <= TRAPLINE_IGNORE_SYNC_END)) {
-    EndRepeatsLocked();
+      (event.kind >= TRAPLINE_IGNORE_BEGIN && event.kind <= TRAPLINE_IGNORE_SYNC_END) ||
+      event.kind == TRAPLINE_UNTRACK) {
+    repeats_.End(handled_);
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
@@ -818,9 +631,9 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
     return;
   }
   if (event.kind == TRAPLINE_CLEAR_HISTORY) {
+    OnBlockLocked(thread, event);
     space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
       ForgetWordsLocked(part.start, part.end);
-      ForgetRepeatsLocked(part.start, part.end);
       Observer().OnHistoryEnds(thread, part.start, part.end);
     });
     EndAllEpochsLocked();
@@ -986,7 +799,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
-  EndRepeatsLocked();
+  repeats_.End(handled_);
   ++statistics_.runtime_events;
   ++releases_;
   if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
@@ -1021,9 +834,9 @@ void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint6
 
 // Memory moves, for good, to where none was.
 void Tracking::MoveLocked(const ViewMove& move) {
-  TellAllRepeatsLocked();
-  ForgetRepeatsLocked(move.from, move.from + move.length);
-  ForgetRepeatsLocked(move.to, move.to + move.length);
+  repeats_.TellAll(handled_);
+  repeats_.Forget(move.from, move.from + move.length);
+  repeats_.Forget(move.to, move.to + move.length);
   CopyWordsLocked(move.from, move.to, move.length);
   ForgetWordsLocked(move.from, move.from + move.length);
   cached_pages_ = {};
@@ -1079,8 +892,9 @@ void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_
   EndEpoch(carrier);
   const ThreadId thread = NumberOf(carrier);
   HandleRuntimeEventLocked(thread, states_[thread], {~std::uint64_t{0}, kind, address, size, ip});
-  if (kind == TRAPLINE_ALLOCATE || kind == TRAPLINE_FREE)
-    ForgetRepeatsLocked(address, address + size);
+  // The agent did not see it.
+  if (kind >= TRAPLINE_ALLOCATE && kind <= TRAPLINE_CLEAR_HISTORY)
+    repeats_.Forget(address, address + size);
   if (EndsEpoch(kind)) NewMomentLocked(carrier);
 }
 
@@ -1100,7 +914,7 @@ void Tracking::DrainAll() {
   const std::lock_guard lock(mutex_);
   if (!threads_.empty()) threads_.front()->take_number();
   DrainLocked();
-  TellAllRepeatsLocked();
+  repeats_.TellAll(handled_);
   TellAccessesLocked();
 }
 
@@ -1230,7 +1044,7 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
   const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
   ++releases_;
   Observer().OnEdge(owner, EventKind::kHappensBefore, key);
-  NewMomentLocked(owner, threads_.front()->take_number() + 1);
+  NewMomentLocked(owner, *threads_.front());
   for (const PageRun& run : runs) {
     SplitFormerLocked(run.start);
     SplitFormerLocked(run.end);
@@ -1560,7 +1374,7 @@ TrackingStatistics Tracking::statistics() {
   result.traps = traps_;
   result.chained = chained_;
   result.view_changes = view_changes_;
-  result.repeats = CountRepeatsLocked();
+  result.repeats = repeats_.count();
   return result;
 }
 

@@ -20,10 +20,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "guest-agent/repeats.h"
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/observer.h"
+#include "hypervisor/repeat_tables.h"
 #include "hypervisor/static_runtime.h"
 #include "translator/instruction.h"
 
@@ -55,8 +55,6 @@ class Tracking {
 
   // Code that touches tracked pages runs in `cache` from now on; before the program runs.
   void SetCodeCache(std::unique_ptr<GuestCodeCache> cache);
-  // The code cache, set later, need not tell of repeats if the observer takes them so.
-  void LookForRepeats() { wants_repeats_ = true; }
   // Null: such code is stepped.
   GuestCodeCache* code_cache() { return code_cache_.get(); }
 
@@ -199,9 +197,13 @@ class Tracking {
     std::uint64_t task = 0;               // number of the task that it runs; 0: none
     std::optional<ThreadId> task_thread;  // ... and that task's thread
     bool task_is_of_thread = false;       // Task::is_of_thread
-    std::optional<unsigned> repeat_slot;  // of agent::RepeatMemory
-    unsigned moments = 0;                 // since all that it repeated was told
+    std::optional<unsigned> repeat_slot;  // RepeatTables::Add
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known
+
+    // Of the frame that has this number in CacheThread::frames; 0: not known.
+    std::uint32_t FrameOf(std::uint64_t number) const {
+      return number < frames.size() ? frames[number] : 0;
+    }
   };
 
   // A task that has begun and not ended. It is a thread of its own, of which there are few
@@ -225,35 +227,19 @@ class Tracking {
   void QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access, std::uint64_t ip,
                    std::uint32_t frame);
 
-  // --- repeats (guest-agent/repeats.h); nothing happens unless they are looked for
-  // What a thread repeated comes before what follows.
-  void TellRepeatLocked(ThreadId thread, bool write, std::uint64_t address, std::uint64_t size,
-                        std::uint64_t moment, std::uint64_t ip);
-  void TellRepeatLocked(unsigned slot, const agent::Repeat& repeat);
+  // --- repeats
+  void TellRepeatLocked(const RepeatedAccess& access);
   // The thread's clock may have changed by what was told last: repeats from `moment` on have it.
   void NewMomentLocked(ThreadId thread, std::uint64_t moment);
-  void NewMomentLocked(Carrier& carrier) {
-    if (repeats_) NewMomentLocked(NumberOf(carrier), carrier.take_number() + 1);
+  // From now on; `carrier`: any.
+  void NewMomentLocked(ThreadId thread, Carrier& carrier) {
+    if (repeats_.started()) NewMomentLocked(thread, carrier.take_number() + 1);
   }
-  // The thread may repeat the access that it has told of.
-  void GrantRepeatLocked(const ThreadState& state, std::uint64_t address, std::uint32_t size,
-                         bool write);
+  void NewMomentLocked(Carrier& carrier) { NewMomentLocked(NumberOf(carrier), carrier); }
+  // A TRAPLINE_ALLOCATE, TRAPLINE_FREE or TRAPLINE_CLEAR_HISTORY.
+  void OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event);
   // The thread touches memory, seen by the monitor.
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
-  // [start, end) is another thing from now on: what was repeated there is nobody's business.
-  void ForgetRepeatsLocked(std::uint64_t start, std::uint64_t end);
-  // Of what was repeated in the block of a TRAPLINE_ALLOCATE or TRAPLINE_FREE before that.
-  void OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event);
-  // Of one slot, whose thread is not running, or, if it is kRepeatThreads, of all, those that can
-  // be told.
-  void TellRepeatsOfLocked(unsigned only);
-  void TellAllRepeatsLocked();
-  // There are no repeats any more.
-  void EndRepeatsLocked();
-  // Finding repeats must pay: where threads have no time to come back to what they did, it pauses.
-  void WeighRepeatsLocked();
-  std::uint64_t CountRepeatsLocked() const;
-  void ClearRepeatsLocked(unsigned only);
 
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
@@ -373,14 +359,10 @@ class Tracking {
   std::unordered_map<std::uint64_t, Task> tasks_;                // by number
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
-  bool wants_repeats_ = false, repeats_ = false;
+  RepeatTables repeats_;
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
   // earlier moment can be told.
   std::uint64_t handled_ = 0;
-  std::uint64_t weigh_at_ = 0;        // checks
-  std::uint64_t pause_ = 0;           // the next one, in checks
-  std::uint64_t repeats_then_ = 0;    // when that was done last
-  std::uint64_t ended_repeats_ = 0;   // of threads that have ended
   std::uint64_t thread_storage_ = 0;  // bytes below a thread pointer that are the thread's own
   bool from_start_ = false;
   // Fibers or tasks existed, and nobody knows whether what they did is ordered before what follows.

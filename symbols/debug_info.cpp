@@ -148,20 +148,22 @@ std::size_t LineAfter(Dwarf_Lines* lines, std::size_t count, std::uint64_t addre
   return low;
 }
 
+// How a unit was compiled; null: not known.
+const char* Producer(Dwarf_Die& unit) {
+  Dwarf_Attribute attribute;
+  if (dwarf_attr(&unit, DW_AT_producer, &attribute) == nullptr) return nullptr;
+  return dwarf_formstring(&attribute);
+}
+
 // What compiled a unit, as far as it matters to what its line table means.
 bool IsMadeBy(Dwarf_Die& unit, std::string_view compiler) {
-  Dwarf_Attribute attribute;
-  if (dwarf_attr(&unit, DW_AT_producer, &attribute) == nullptr) return true;
-  const char* const producer = dwarf_formstring(&attribute);
+  const char* const producer = Producer(unit);
   return producer == nullptr || std::string_view(producer).find(compiler) != std::string_view::npos;
 }
 
 // Whether the function was compiled with optimisation. True if that is not known.
 bool IsOptimised(Dwarf_Die& unit, Dwarf_Die& function) {
-  Dwarf_Attribute attribute;
-  const char* producer = nullptr;
-  if (dwarf_attr(&unit, DW_AT_producer, &attribute) != nullptr)
-    producer = dwarf_formstring(&attribute);
+  const char* const producer = Producer(unit);
   if (producer == nullptr) return true;
   const std::string_view text = producer;
   if (text.find("clang") != std::string_view::npos) {
@@ -171,6 +173,7 @@ bool IsOptimised(Dwarf_Die& unit, Dwarf_Die& function) {
         dwarf_hasattr(&function, DW_AT_GNU_all_call_sites) != 0) {
       return true;
     }
+    Dwarf_Attribute attribute;
     Dwarf_Op* operations = nullptr;
     std::size_t count = 0;
     return dwarf_attr(&function, DW_AT_frame_base, &attribute) == nullptr ||
@@ -531,27 +534,35 @@ bool DebugInfo::HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrde
   return false;
 }
 
+std::optional<DebugInfo::OptimisedCode> DebugInfo::OptimisedBy(std::string_view compiler,
+                                                               std::uint64_t address) {
+  OptimisedCode code;
+  code.unit = UnitOf(address);
+  if (code.unit == nullptr || !IsMadeBy(code.unit->lines_die, compiler)) return std::nullopt;
+  const std::vector<Dwarf_Die> chain = Chain(*code.unit, address);
+  if (chain.empty()) return std::nullopt;
+  code.function = chain[0];
+  if (!IsOptimised(code.unit->lines_die, code.function)) return std::nullopt;
+  if (dwarf_getsrclines(&code.unit->lines_die, &code.lines, &code.count) != 0) code.count = 0;
+  return code;
+}
+
 std::vector<SourceFrame> DebugInfo::MergedLines(std::uint64_t address) {
   std::vector<SourceFrame> places;
-  Unit* const unit = UnitOf(address);
-  if (unit == nullptr || !IsMadeBy(unit->lines_die, "GNU")) return places;
-  std::vector<Dwarf_Die> chain = Chain(*unit, address);
-  if (chain.empty() || !IsOptimised(unit->lines_die, chain[0])) return places;
-  Dwarf_Lines* lines = nullptr;
-  std::size_t count = 0;
-  if (dwarf_getsrclines(&unit->lines_die, &lines, &count) != 0) return places;
+  std::optional<OptimisedCode> code = OptimisedBy("GNU", address);
+  if (!code) return places;
   Dwarf_Addr base = 0, low = 0, high = 0;
   for (std::ptrdiff_t range = 0;
-       (range = dwarf_ranges(&chain[0], range, &base, &low, &high)) > 0;) {
+       (range = dwarf_ranges(&code->function, range, &base, &low, &high)) > 0;) {
     if (low == 0) continue;
-    for (std::size_t i = LineAfter(lines, count, low - 1); i < count; ++i) {
-      Dwarf_Line* const line = dwarf_onesrcline(lines, i);
+    for (std::size_t i = LineAfter(code->lines, code->count, low - 1); i < code->count; ++i) {
+      Dwarf_Line* const line = dwarf_onesrcline(code->lines, i);
       if (AddressOf(line) >= high) break;
       SourceFrame place;
       const char* const file = dwarf_linesrc(line, nullptr, nullptr);
       if (file != nullptr) place.file = file;
       static_cast<void>(dwarf_lineno(line, &place.line));
-      MakeAbsolute(*unit, place);
+      MakeAbsolute(*code->unit, place);
       places.push_back(std::move(place));
     }
   }
@@ -565,16 +576,12 @@ std::vector<SourceFrame> DebugInfo::MergedLines(std::uint64_t address) {
 
 bool DebugInfo::MayLackPlace(std::uint64_t address, int& next) {
   next = 0;
-  Unit* const unit = UnitOf(address);
-  if (unit == nullptr || !IsMadeBy(unit->lines_die, "clang")) return false;
-  std::vector<Dwarf_Die> chain = Chain(*unit, address);
-  if (chain.empty() || !IsOptimised(unit->lines_die, chain[0])) return false;
-  Dwarf_Lines* lines = nullptr;
-  std::size_t count = 0;
-  if (dwarf_getsrclines(&unit->lines_die, &lines, &count) != 0) return true;
-  const std::size_t after = LineAfter(lines, count, address);
-  if (after > 0 && AddressOf(dwarf_onesrcline(lines, after - 1)) == address) return false;
-  if (after < count) static_cast<void>(dwarf_lineno(dwarf_onesrcline(lines, after), &next));
+  const std::optional<OptimisedCode> code = OptimisedBy("clang", address);
+  if (!code) return false;
+  const std::size_t after = LineAfter(code->lines, code->count, address);
+  if (after > 0 && AddressOf(dwarf_onesrcline(code->lines, after - 1)) == address) return false;
+  if (after < code->count)
+    static_cast<void>(dwarf_lineno(dwarf_onesrcline(code->lines, after), &next));
   return true;
 }
 

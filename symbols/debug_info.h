@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -131,6 +132,15 @@ class DebugInfo {
   std::string NameOf(Dwarf_Die& die) const;
   // The function at `address` and what is inlined there, outermost first.
   std::vector<Dwarf_Die> Chain(Unit& unit, std::uint64_t address);
+  // The function at an address and its unit's line table, `count` lines.
+  struct OptimisedCode {
+    Unit* unit = nullptr;
+    Dwarf_Die function{};
+    Dwarf_Lines* lines = nullptr;
+    std::size_t count = 0;
+  };
+  // If `compiler` has made the code at `address`, optimising, as far as is known.
+  std::optional<OptimisedCode> OptimisedBy(std::string_view compiler, std::uint64_t address);
 
   std::deque<Unit> units_;
   std::vector<Range> ranges_;  // sorted by low

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ std::vector<std::string> StandardDirectories() {
     DIR* const listing = opendir(parent.c_str());
     if (listing == nullptr) return;
     while (const dirent* entry = readdir(listing)) {
-      if (entry->d_name[0] != '.') directories.push_back(parent + "/" + entry->d_name + rest);
+      if (entry->d_name[0] != '.')
+        directories.push_back(fmt::format("{}/{}{}", parent, entry->d_name, rest));
     }
     closedir(listing);
   };

@@ -12,7 +12,6 @@
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 #include "symbols/module_image.h"
-#include "translator/instruction.h"
 
 namespace trapline {
 namespace {
@@ -871,11 +870,15 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
                                               : symbolizer_.IsAtomicByDebugInfo(ip);
 }
 
+std::optional<Instruction> ExecutionEvents::InstructionAt(std::uint64_t ip) const {
+  std::array<unsigned char, kMaximumInstructionLength> bytes{};
+  if (!memory_(ip, bytes.data(), bytes.size())) return std::nullopt;
+  return Decode(bytes, ip);
+}
+
 // Whether the instruction at `ip` uses no memory but its thread's stack.
 bool ExecutionEvents::IsOfStack(std::uint64_t ip) const {
-  std::array<unsigned char, kMaximumInstructionLength> bytes{};
-  if (!memory_(ip, bytes.data(), bytes.size())) return false;
-  const auto instruction = Decode(bytes, ip);
+  const auto instruction = InstructionAt(ip);
   if (!instruction) return false;
   const auto operands = instruction->memory();
   return std::all_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
@@ -898,15 +901,9 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
 bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
   CachedCode& cached = cached_plain_[ip % cached_plain_.size()];
   if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
-  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
-  bool only_reads = memory_(ip, bytes.data(), bytes.size());
-  if (only_reads) {
-    const auto instruction = Decode(bytes, ip);
-    only_reads = instruction && instruction->effects_known &&
-                 std::none_of(instruction->operands.begin(),
-                              instruction->operands.begin() + instruction->operand_count,
-                              [](const MemoryOperand& operand) { return operand.writes; });
-  }
+  const auto instruction = InstructionAt(ip);
+  const bool only_reads = instruction && instruction->effects_known &&
+                          std::ranges::none_of(instruction->memory(), &MemoryOperand::writes);
   cached = {ip, modules_.generation(), only_reads && symbolizer_.IsPlainBySource(ip)};
   return cached.answer;
 }

@@ -26,6 +26,7 @@
 #include "tools/ordering_modules.h"
 #include "tools/read_places.h"
 #include "tools/tracked_places.h"
+#include "translator/instruction.h"
 
 namespace trapline {
 
@@ -203,6 +204,7 @@ class ExecutionEvents : public ExecutionObserver {
   // its access to `address`.
   ThreadId Identity(ThreadId thread) const;
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
+  std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access whose context is known.

@@ -285,11 +285,10 @@ int main(int argc, char** argv) {
                   "The same in basic blocks, for tests; 0: as many as there is room for")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1u << 20));
-  run->add_flag(
-      "--repeats", options.tracking.repeats,
-      "Do not tell the detector again of accesses that a thread repeats undisturbed: 2 to 5 "
-      "times faster where threads use the same data, but with false alarms in oneTBB's "
-      "queues, and not yet trusted");
+  run->add_flag_callback(
+      "--tell-repeats", [&options] { options.tracking.repeats = false; },
+      "Tell the detector of every access anew after each synchronisation, even of those that a "
+      "thread repeats undisturbed: the same races, 2 to 5 times slower; for comparison");
   run->add_flag("--from-start", options.tracking.from_start,
                 "Check from the program's start on, not from its second thread; for tests");
   run->add_option("--detector", detection.detector,

@@ -590,7 +590,7 @@ class CodeCache::RegionBuilder {
       Mark();
       if (live) EmitFlagsBack();
       out_.StoreAbsolute(address, argument);
-      EmitSlowCall(placed, cache_.slow_stub_);
+      EmitSlowCall(placed, cache_.StubFor(*placed));
       out_.JumpTo(back);
     });
   }
@@ -1340,6 +1340,17 @@ void CodeCache::EmitStubs() {
     return start;
   };
   slow_stub_ = slow_path(false, false);
+  for (unsigned log2 = 0; log2 < std::size(shortcut_stubs_); ++log2) {
+    for (const bool write : {false, true}) {
+      const auto shortcut = options_.shortcut ? options_.shortcut(1u << log2, write)
+                                              : std::span<const std::uint8_t>();
+      shortcut_stubs_[log2][write] = slow_stub_;
+      if (shortcut.empty()) continue;
+      shortcut_stubs_[log2][write] = out.here();
+      out.Bytes(shortcut);
+      out.JumpTo(slow_stub_);
+    }
+  }
   full_slow_stub_ = slow_path(true, false);
   vector_slow_stub_ = slow_path(true, true);
 

@@ -5,8 +5,10 @@
 // threads may run while it grows.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +69,11 @@ struct TranslatorOptions {
   // is set.
   bool after_atomic = false;
   AccessHandler handler = nullptr;
+  // Code to be run before that for a plain access of `size` bytes that the filter does not skip,
+  // position-independent: jumped to on the slow path's stack, with the address to return to and
+  // then the site there. It returns itself (popping the site, all registers and flags as they were)
+  // if the handler need not be called, else reaches its end. Empty: none.
+  std::function<std::span<const std::uint8_t>(std::uint32_t size, bool write)> shortcut;
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
   bool filter = false;  // CacheThread::filter is in use; else every access goes to the handler
@@ -211,6 +218,12 @@ class CodeCache {
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
   const AccessSite* NewSite(const AccessSite& site);
+  // The slow path of a plain access whose address is all that has to be told.
+  std::uint64_t StubFor(const AccessSite& site) const {
+    const unsigned log2 = std::countr_zero(site.size);
+    const bool known = std::has_single_bit(site.size) && log2 < std::size(shortcut_stubs_);
+    return known ? shortcut_stubs_[log2][site.write] : slow_stub_;
+  }
 
   TranslatorOptions options_;
   CacheThread* thread_ = nullptr;  // only with own memory
@@ -224,6 +237,8 @@ class CodeCache {
   std::uint64_t exit_stub_ = 0;  // leaves to whoever drives the cache; exit_kind is set
   std::uint64_t leave_address_ = 0;
   std::uint64_t slow_stub_ = 0;
+  // By log2 of the size and whether the access writes: slow_stub_ after the shortcut.
+  std::uint64_t shortcut_stubs_[8][2] = {};
   std::uint64_t full_slow_stub_ = 0;    // with all general registers
   std::uint64_t vector_slow_stub_ = 0;  // and the vector state
   std::uint64_t enter_stub_ = 0;

@@ -540,12 +540,15 @@ TEST(Threads, ConcurrentJoinsNameTheirThreads) {
         for (int i = 0; i < 1000; ++i) {
           pthread_t thread = 0;
           void* joined = nullptr;
-          pthread_create(&thread, nullptr, number, nullptr);
+          const auto create = [&] {
+            const int error = pthread_create(&thread, nullptr, number, nullptr);
+            EXPECT_EQ(error, 0);  // else there is nobody to join
+            return error == 0;
+          };
+          if (!create()) continue;
           pthread_join(thread, &joined);
           Step(static_cast<const char*>(joined));  // the report before it must be of this join
-          if (i % 7 != 0) continue;
-          pthread_create(&thread, nullptr, number, nullptr);
-          pthread_detach(thread);
+          if (i % 7 == 0 && create()) pthread_detach(thread);
         }
       });
     for (std::thread& churner : churners) churner.join();

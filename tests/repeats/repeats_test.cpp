@@ -1,4 +1,5 @@
-// Random executions through the agent's own search for repeats (guest-agent/repeats.h): what it
+// Random executions through the agent's and the monitor's own search for repeats
+// (guest-agent/repeats.h, hypervisor/repeat_tables.h): what it
 // does not tell, or tells later, must not change what FastTrack finds. TRAPLINE_TRACES sets how
 // many, TRAPLINE_FIRST_TRACE the seed of the first one.
 #include "guest-agent/repeats.h"
@@ -6,17 +7,26 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
+#include <deque>
 #include <map>
-#include <random>
+#include <memory>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "guest-agent/agent.h"
+#include "guest-agent/fast_repeats.h"
+#include "hypervisor/repeat_tables.h"
 #include "tests/detector/trace_builder.h"
 #include "tests/support/reference.h"
 #include "tests/support/trace_generator.h"
 #include "translator/access_site.h"
+#include "translator/cache_thread.h"
 
 namespace trapline {
 namespace {
@@ -34,7 +44,49 @@ class AgentMemory {
     Map(TRAPLINE_EVENT_QUEUE,
         TRAPLINE_EVENT_QUEUE + TRAPLINE_QUEUE_ENTRIES * TRAPLINE_QUEUE_ENTRY_SIZE);
     Map(TRAPLINE_CACHE_SITES, TRAPLINE_CACHE_DATA_END);
+    Map(TRAPLINE_CACHE_THREAD, TRAPLINE_CACHE_THREAD + sizeof(CacheThread));
+    for (std::uint64_t i = 0; i < 8; ++i) cache_thread().signature[i] = (8 + i) << 47;
+    void* const code = mmap(nullptr, kCodeSize, PROT_READ | PROT_WRITE | PROT_EXEC,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED) std::abort();
+    code_ = static_cast<unsigned char*>(code);
+    unsigned char* at = code_;
+    for (unsigned log2 = 2; log2 <= 4; ++log2) {
+      for (const bool write : {false, true}) {
+        const auto fast = agent::FastRepeat(1u << log2, write);
+        fast_[log2][write] = at;
+        at = std::ranges::copy(fast, at).out;
+        // Where the slow path would follow: movb $1, missed; ret $8
+        const auto missed = reinterpret_cast<std::uint64_t>(&this->missed());
+        for (const unsigned byte : {0xc6u, 0x04u, 0x25u}) *at++ = static_cast<unsigned char>(byte);
+        for (unsigned i = 0; i < 4; ++i) *at++ = static_cast<unsigned char>(missed >> 8 * i);
+        for (const unsigned byte : {0x01u, 0xc2u, 0x08u, 0x00u})
+          *at++ = static_cast<unsigned char>(byte);
+      }
+    }
   }
+  // What the code cache does before its slow path. False: that follows.
+  bool FastRepeat(const AccessSite* site, std::uint64_t address) {
+    const unsigned log2 = std::countr_zero(site->size);
+    if (!std::has_single_bit(site->size) || log2 < 2 || log2 > 4 || site->atomic) return false;
+    cache_thread().access_address = address;
+    missed() = 0;
+    asm volatile(
+        "sub $128, %%rsp\n\t"  // the red zone
+        "push %0\n\t"
+        "call *%1\n\t"
+        "add $128, %%rsp"
+        :
+        : "r"(site), "r"(fast_[log2][site->write])
+        : "memory", "cc");
+    if (missed() != 0) return false;
+    const auto cell =
+        cache_thread()
+            .filter[site->write ? 1 : 0][CacheThread::FilterOffset(address, site->size) / 8];
+    EXPECT_EQ(cell, cache_thread().signature[log2] + address);
+    return true;
+  }
+  CacheThread& cache_thread() { return *reinterpret_cast<CacheThread*>(TRAPLINE_CACHE_THREAD); }
   std::uint64_t& next_event() { return *reinterpret_cast<std::uint64_t*>(TRAPLINE_SHARED_PAGE); }
   agent::ThreadPage& page() { return *reinterpret_cast<agent::ThreadPage*>(TRAPLINE_THREAD_PAGE); }
   const QueuedEvent* queue() { return reinterpret_cast<QueuedEvent*>(TRAPLINE_EVENT_QUEUE); }
@@ -42,6 +94,15 @@ class AgentMemory {
   AccessSite* sites() { return reinterpret_cast<AccessSite*>(TRAPLINE_CACHE_SITES); }
 
  private:
+  // Below 2 GiB.
+  volatile unsigned char& missed() {
+    return *reinterpret_cast<volatile unsigned char*>(TRAPLINE_SHARED_PAGE + 64);
+  }
+
+  static constexpr std::size_t kCodeSize = 16384;
+  unsigned char* code_ = nullptr;
+  const unsigned char* fast_[5][2] = {};
+
   static void Map(std::uint64_t start, std::uint64_t end) {
     start &= ~std::uint64_t{4095};
     void* const memory = mmap(
@@ -59,125 +120,210 @@ AgentMemory& Memory() {
 // Feeds a detector with what the agent tells of an execution, as Tracking does.
 class Execution {
  public:
-  // `patience`: a plain access is granted after so many events.
-  explicit Execution(unsigned patience)
-      : patience_(patience), detector_(MakeDetector("fasttrack", {.all_races = true})) {
+  // An event is handled when `lag` later ones have happened, or when it must be. Each `watched`th
+  // access is seen by the monitor, not by the agent; 0: none.
+  explicit Execution(unsigned lag, unsigned watched = 0)
+      : lag_(lag),
+        watched_(watched),
+        detector_(MakeDetector("fasttrack", {.all_races = true})),
+        tables_([] { return Memory().next_event(); },
+                [this](const RepeatedAccess& access) { Earlier(access); }) {
     Memory().next_event() = 1;
     auto& repeats = Repeats();
-    repeats.enabled = 1;
     // What the execution before has left, without touching all of it.
     for (const std::uint32_t index : touched_) {
       repeats.use[index] = 0;
       for (auto& table : repeats.tables) table[agent::LineOf(index)] = {};
     }
     touched_.clear();
-    for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) repeats.threads[slot] = slot + 1;
-    Memory().page().repeats = 0;
+    sites_.clear();
+    tables_.Start();
+    tables_.Weigh(0, 0);  // begins the first trial
+    for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread)
+      slots_[thread] = tables_.Add(pages_[thread], thread);
   }
+
+  // Reads that end a peace may be told of after other threads' reads that follow.
+  void Stall() { stalls_ = true; }
 
   void Do(const Event& event) {
-    for (; !grants_.empty() && grants_.front().first <= events_; grants_.erase(grants_.begin()))
-      Grant(grants_.front().second);
-    ++events_;
-    if (IsAccess(event.kind)) {
-      Access(event);
+    if (event.kind != EventKind::kRead || event.thread == stalled_by_) EndStall();
+    if (event.kind == EventKind::kThreadEnd) {
+      HandleAll();
+      tables_.Remove(*slots_[event.thread]);
+    }
+    const bool access = IsAccess(event.kind);
+    if (access) Touches(event.address, event.size);
+    if (access && watched_ != 0 && ++accesses_ % watched_ == 0) {
+      SeenByMonitor(event);
+    } else if (access) {
+      SeenByAgent(event);
     } else {
-      if (event.kind == EventKind::kClearHistory) Forget(event);
-      if (event.kind == EventKind::kThreadEnd) TellAll(event.thread);
-      Tell(event);
-    }
-    if (IsAccess(event.kind) ? IsAtomic(event.kind) : true) {
       // Whatever orders threads has a number of its own.
-      ++Memory().next_event();
-      for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread) Moment(thread);
+      if (event.kind == EventKind::kClearHistory) EndPeace(event);
+      pending_.push_back({event, Memory().next_event()++, nullptr});
     }
+    while (pending_.size() > lag_) HandleFirst();
   }
+
+  void EndStall() {
+    for (Pending& late : stalled_) {
+      late.number = late.plain != nullptr ? Memory().next_event() : Memory().next_event()++;
+      pending_.push_back(late);
+    }
+    stalled_.clear();
+    stalled_by_ = kNobody;
+  }
+
+  // `thread` gives a block back, which counts as writing it.
+  void Free(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+    Event event = MakeEvent(EventKind::kClearHistory, thread, address, size);
+    EndPeace(event);
+    pending_.push_back({event, Memory().next_event()++, nullptr, true});
+    while (pending_.size() > lag_) HandleFirst();
+  }
+
+  void HandleAll() {
+    EndStall();
+    while (!pending_.empty()) HandleFirst();
+    handled_ = Memory().next_event();
+  }
+  void TellAll() { tables_.TellAll(handled_); }
+
+  // From now on without the code cache's part.
+  void OnlySlowly() { fast_ = false; }
 
   Detector& detector() { return *detector_; }
-  std::uint64_t repeats() const { return Memory().page().repeats; }
+  std::uint64_t fast_repeats() const { return fast_repeats_; }
+  std::uint64_t not_fast_repeats() const { return not_fast_repeats_; }
+  std::uint64_t repeats() const { return tables_.count(); }
 
  private:
+  // An event in a queue.
+  struct Pending {
+    Event event;
+    std::uint64_t number;     // its own, or of the next one that has one
+    const AccessSite* plain;  // of a plain access
+    bool frees = false;
+  };
+
   void Tell(const Event& event) { detector_->OnEvent(event, index_++); }
 
-  void Moment(ThreadId thread) {
-    Event moment = MakeEvent(EventKind::kMoment, thread);
-    moment.aux = Memory().next_event();
-    Tell(moment);
+  void Moments(std::uint64_t from) {
+    for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread) {
+      Event moment = MakeEvent(EventKind::kMoment, thread);
+      moment.aux = from;
+      Tell(moment);
+    }
   }
 
-  void Access(const Event& event) {
-    AccessSite site;
-    site.rip = event.ip;
-    site.size = static_cast<std::uint32_t>(event.size);
-    site.write = IsWrite(event.kind);
-    site.read = !site.write;
-    site.atomic = IsAtomic(event.kind);
-    AccessSite& placed = Memory().sites()[site_++ % 65536];
-    placed = site;
-    agent::ForEachBlock(event.address, event.size,
-                        [&](std::uint32_t index) { touched_.insert(index); });
-    auto& page = Memory().page();
-    page.repeat_user = event.thread + 1;
+  const AccessSite* SiteOf(const Event& event) {
+    auto& site = sites_[{event.ip, event.size, event.kind}];
+    if (site == nullptr) {
+      site = &Memory().sites()[sites_.size()];
+      *site = {};
+      site->rip = event.ip;
+      site->size = static_cast<std::uint32_t>(event.size);
+      site->write = IsWrite(event.kind);
+      site->read = !site->write;
+      site->atomic = IsAtomic(event.kind);
+    }
+    return site;
+  }
+
+  void Touches(std::uint64_t address, std::uint64_t size) {
+    agent::ForEachBlock(address, size, [](std::uint32_t index) { touched_.insert(index); });
+  }
+
+  void SeenByAgent(const Event& event) {
+    const AccessSite* const site = SiteOf(event);
+    agent::ThreadPage& page = Memory().page();
+    page = pages_[event.thread];
     page.queue_head = page.queue_tail = 0;
-    const bool repeats = trapline_agent_repeats(&placed, event.address, nullptr);
-    for (std::uint64_t i = 0; i < page.queue_head; ++i) Earlier(Memory().queue()[i]);
+    const bool fast = fast_ && Memory().FastRepeat(site, event.address);
+    const bool repeats = fast || trapline_agent_repeats(site, event.address, nullptr);
+    fast_repeats_ += fast ? 1 : 0;
+    not_fast_repeats_ += repeats && !fast ? 1 : 0;
+    pages_[event.thread].repeats = page.repeats;
+    const bool stall =
+        stalls_ && event.kind == EventKind::kRead && page.queue_head != 0 && stalled_by_ == kNobody;
+    if (stall) stalled_by_ = event.thread;
+    auto& queue = stall ? stalled_ : pending_;
+    for (std::uint64_t i = 0; i < page.queue_head; ++i) {
+      const QueuedEvent& queued = Memory().queue()[i];
+      const bool write = (queued.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0;
+      Event earlier =
+          MakeEvent(write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
+                    static_cast<ThreadId>(queued.kind >> 32 & (kMaxThreads - 1)), queued.address,
+                    queued.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, queued.ip);
+      earlier.aux = queued.size;
+      queue.push_back({earlier, queued.sequence, nullptr});
+    }
     if (repeats) return;
-    Tell(event);
-    if (IsPlainAccess(event.kind)) grants_.emplace_back(events_ + patience_, event);
+    const bool plain = IsPlainAccess(event.kind);
+    const std::uint64_t number = plain ? Memory().next_event() : Memory().next_event()++;
+    queue.push_back({event, number, plain ? site : nullptr});
   }
 
-  void Earlier(const QueuedEvent& queued) {
-    const bool write = (queued.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0;
-    Event event =
-        MakeEvent(write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
-                  static_cast<ThreadId>(queued.kind >> 32 & (kMaxThreads - 1)), queued.address,
-                  queued.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, queued.ip);
-    event.aux = queued.size;
+  void SeenByMonitor(const Event& event) {
+    HandleAll();
+    const auto touch = IsAtomic(event.kind)  ? agent::Touch::kAtomic
+                       : IsWrite(event.kind) ? agent::Touch::kWrite
+                                             : agent::Touch::kRead;
+    tables_.Touch(static_cast<std::uint32_t>(pages_[event.thread].repeat_user), event.address,
+                  event.size, touch, [this](const RepeatedAccess& access) {
+                    if (access.moment >= handled_) handled_ = ++Memory().next_event();
+                    Earlier(access);
+                  });
+    Tell(event);
+    if (!IsPlainAccess(event.kind)) Moments(++Memory().next_event());
+  }
+
+  void Earlier(const RepeatedAccess& access) {
+    Event event = MakeEvent(access.write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
+                            access.thread, access.address, access.size, access.ip);
+    event.aux = access.moment;
     Tell(event);
   }
 
-  void TellAll(ThreadId thread) {
-    for (const std::uint32_t index : touched_) {
-      agent::RepeatLine& line = Repeats().tables[thread][agent::LineOf(index)];
-      if (line.use != Repeats().use[index]) continue;
-      agent::TakeRepeats(thread, line, [&](unsigned, const agent::Repeat& repeat) {
-        Event event = MakeEvent(repeat.write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
-                                thread, repeat.address, repeat.size);
-        event.aux = repeat.moment;
-        Tell(event);
-      });
+  void HandleFirst() {
+    Pending first = pending_.front();
+    pending_.pop_front();
+    handled_ = std::max(handled_, first.number + 1);
+    if (first.event.kind == EventKind::kClearHistory) {
+      tables_.OnBlock(first.event.thread, first.frees, first.event.address,
+                      first.event.address + first.event.size, first.number);
+      if (first.frees) first.event.kind = EventKind::kWrite;
+    }
+    Tell(first.event);
+    if (first.plain != nullptr) {
+      tables_.Grant(*slots_[first.event.thread], *first.plain, first.event.address);
+    } else {
+      Moments(first.number + 1);
     }
   }
 
-  static void Grant(const Event& event) {
-    const auto size = static_cast<std::uint32_t>(event.size);
-    if (!agent::MayRepeat(event.address, size)) return;
-    const std::uint64_t block = event.address / agent::kRepeatBlock;
-    agent::RepeatLine& line = Repeats().tables[event.thread][agent::LineOf(agent::IndexOf(block))];
-    if ((line.block & agent::kBlockNumber) == block) {
-      line.block |= agent::WordsOf(event.address, size, event.kind == EventKind::kWrite)
-                    << agent::kGrantedShift;
-    }
-  }
-
-  // Memory is given out anew: nobody uses it.
-  static void Forget(const Event& event) {
+  // What the agent does when memory is given out anew: nobody uses it.
+  void EndPeace(const Event& event) {
+    Touches(event.address, event.size);
     agent::ForEachBlock(event.address, event.size, [](std::uint32_t index) {
       Repeats().use[index] = (Repeats().use[index] | agent::kBlockUseMask) + 1;
-      touched_.insert(index);
-      for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-        for (auto& moments : Repeats().tables[slot][agent::LineOf(index)].moments) {
-          for (std::uint32_t& moment : moments) moment = 0;
-        }
-      }
     });
   }
 
   inline static std::set<std::uint32_t> touched_;
-  unsigned patience_;
+  inline static std::map<std::tuple<std::uint64_t, std::uint64_t, EventKind>, AccessSite*> sites_;
+  unsigned lag_, watched_, accesses_ = 0;
   std::unique_ptr<Detector> detector_;
-  std::vector<std::pair<std::uint64_t, Event>> grants_;
-  std::uint64_t events_ = 0, index_ = 0, site_ = 0;
+  std::array<agent::ThreadPage, agent::kRepeatThreads> pages_{};
+  RepeatTables tables_;
+  std::array<std::optional<unsigned>, agent::kRepeatThreads> slots_{};
+  std::deque<Pending> pending_, stalled_;
+  static constexpr ThreadId kNobody = kMaxThreads;
+  ThreadId stalled_by_ = kNobody;
+  bool stalls_ = false;
+  std::uint64_t handled_ = 0, index_ = 0, fast_repeats_ = 0, not_fast_repeats_ = 0;
+  bool fast_ = true;
 };
 
 std::set<std::uint64_t> Bytes(const Detector& detector) {
@@ -194,7 +340,7 @@ std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
 TEST(Repeats, FastTrackFindsTheSameRaces) {
   const std::uint64_t first = FromEnvironment("TRAPLINE_FIRST_TRACE", 1);
   const std::uint64_t last = first + FromEnvironment("TRAPLINE_TRACES", 20000);
-  std::uint64_t repeats = 0, racy = 0;
+  std::uint64_t repeats = 0, racy = 0, fast = 0;
   for (std::uint64_t seed = first; seed < last; ++seed) {
     TraceOptions options;
     options.seed = seed;
@@ -203,34 +349,60 @@ TEST(Repeats, FastTrackFindsTheSameRaces) {
     options.mutexes = 1 + static_cast<int>(seed % 3);
     options.keys = static_cast<int>(seed / 3 % 2);
     options.atomics = seed / 5 % 3 == 0;
-    options.remaps = false;
+    options.locations = seed % 5 == 0 ? 1 : 3;
     options.overlaps = seed / 7 % 2 == 0;
     options.words = 1 + static_cast<int>(seed / 11 % 8);
     const auto fails = [&](const std::vector<Event>& trace) {
-      Execution execution(static_cast<unsigned>(seed % 4));
-      for (const Event& event : trace) execution.Do(event);
+      Execution execution(static_cast<unsigned>(seed % 13), static_cast<unsigned>(seed / 13 % 9));
+      if (seed % 3 == 0) execution.OnlySlowly();
+      if (seed % 4 == 0) execution.Stall();
+      for (const Event& event : trace) {
+        execution.Do(event);
+        if (seed % 17 == 0) execution.TellAll();
+      }
+      execution.HandleAll();
       repeats += execution.repeats();
+      fast += execution.fast_repeats();
+      // The fast way finds all but those of three words.
+      if (seed % 3 != 0 && !options.overlaps) {
+        EXPECT_EQ(execution.not_fast_repeats(), 0u);
+      }
       const auto truth = Bytes(*RunOn("fasttrack", trace));
       racy += truth.size();
       return truth != Bytes(execution.detector());
     };
-    const std::vector<Event> trace = GenerateTrace(options);
+    std::vector<Event> trace = GenerateTrace(options);
+    // There, repeats end for good.
+    std::erase_if(trace, [](const Event& event) { return event.kind == EventKind::kCopyHistory; });
+    // Not before the monitor has handled it does the rest of a block have its past back.
+    for (Event& event : trace) {
+      if (event.kind != EventKind::kClearHistory || seed % 13 == 0) continue;
+      const std::uint64_t end = event.address + event.size + agent::kRepeatBlock - 1;
+      event.address -= event.address % agent::kRepeatBlock;
+      event.size = end - end % agent::kRepeatBlock - event.address;
+    }
     if (!fails(trace)) continue;
     const std::vector<Event> small = ShrinkTrace(trace, fails);
     FAIL() << "seed " << seed << "\n" << PrintTrace(small);
   }
   // Else the test tests nothing.
   EXPECT_GT(repeats, (last - first) / 2);
+  EXPECT_GT(fast, repeats / 2);
   EXPECT_GT(racy, (last - first) / 10);
+}
+
+// Thread 0 writes the same bytes by the same instruction in one epoch after the other.
+void WriteInEpochs(Execution& execution, int epochs, std::uint64_t size) {
+  for (int i = 0; i < epochs; ++i) {
+    execution.Do(Write(0, 0x1000, size, 1));
+    execution.Do(Release(0, 7));
+  }
 }
 
 TEST(Repeats, CleanedMemoryHasNoPast) {
   Execution execution(0);
   execution.Do(Fork(0, 1));
-  for (int i = 0; i < 4; ++i) {
-    execution.Do(Write(0, 0x1000, 8, 1));
-    execution.Do(Release(0, 7));
-  }
+  WriteInEpochs(execution, 4, 8);
   EXPECT_EQ(execution.repeats(), 3u);
   execution.Do(Clear(0, 0x1000, 16));
   execution.Do(Write(1, 0x1000, 8, 2));
@@ -243,10 +415,8 @@ TEST(Repeats, CleanedMemoryHasNoPast) {
 TEST(Repeats, TheLastOneCounts) {
   Execution execution(0);
   execution.Do(Fork(0, 1));
-  for (int i = 0; i < 3; ++i) {
-    execution.Do(Write(0, 0x1000, 4, 1));
-    execution.Do(Release(0, 7));
-  }
+  execution.Do(Write(0, 0x1000, 4, 5));
+  WriteInEpochs(execution, 3, 4);
   execution.Do(Acquire(1, 7));
   execution.Do(Write(0, 0x1000, 4, 5));
   EXPECT_EQ(execution.repeats(), 3u);
@@ -254,6 +424,68 @@ TEST(Repeats, TheLastOneCounts) {
   ASSERT_EQ(execution.detector().races().size(), 1u);
   EXPECT_EQ(execution.detector().races()[0].first.ip, 5u);
   EXPECT_EQ(execution.detector().races()[0].second.ip, 2u);
+}
+
+// Another instruction may do to the same word what is not plain.
+TEST(Repeats, InstructionsAreGrantedOneByOne) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  WriteInEpochs(execution, 3, 4);
+  EXPECT_EQ(execution.repeats(), 2u);
+  execution.Do(Write(0, 0x1000, 4, 2));
+  EXPECT_EQ(execution.repeats(), 2u);
+}
+
+// The block changes hands once more, and is written again, before the monitor gets to see that it
+// has been given back.
+TEST(Repeats, FreeingABlockConcernsEarlierRepeatsOnly) {
+  Execution execution(100);
+  execution.Do(Fork(0, 1));
+  const auto write = [&](ThreadId thread) { execution.Do(Write(thread, 0x1000, 8, 1)); };
+  write(1);  // so that it may be repeated
+  execution.HandleAll();
+  execution.Do(Release(1, 7));
+  execution.Do(Acquire(0, 7));
+  write(0);
+  execution.Free(0, 0x1000, 16);
+  execution.Do(Release(0, 7));
+  execution.Do(Acquire(1, 7));
+  execution.Do(Clear(1, 0x1000, 16));
+  write(1);
+  const std::uint64_t repeats = execution.repeats();
+  write(1);
+  EXPECT_EQ(execution.repeats(), repeats + 1);
+  execution.Free(1, 0x1000, 16);
+  execution.HandleAll();
+  EXPECT_TRUE(execution.detector().races().empty());
+}
+
+// Two threads read what a third one has repeated. The first one is to tell of that, and the second
+// one is faster.
+TEST(Repeats, MayBeToldAfterAnotherReader) {
+  Execution execution(0);
+  execution.Stall();
+  execution.Do(Fork(0, 1));
+  execution.Do(Fork(0, 2));
+  WriteInEpochs(execution, 3, 8);
+  EXPECT_EQ(execution.repeats(), 2u);
+  for (const ThreadId reader : {1u, 2u}) execution.Do(Acquire(reader, 7));
+  for (const ThreadId reader : {1u, 2u}) execution.Do(Read(reader, 0x1000, 8, 2));
+  execution.HandleAll();
+  EXPECT_TRUE(execution.detector().races().empty());
+}
+
+// What others have done to it races with giving it back.
+TEST(Repeats, FreeingABlockTellsWhatOthersRepeated) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  execution.Do(Write(1, 0x1000, 8, 1));
+  execution.Do(Release(1, 7));
+  execution.Do(Acquire(0, 7));
+  execution.Do(Write(1, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 1u);
+  execution.Free(0, 0x1000, 16);
+  EXPECT_EQ(execution.detector().races().size(), 1u);
 }
 
 }  // namespace

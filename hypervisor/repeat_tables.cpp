@@ -1,0 +1,247 @@
+#include "hypervisor/repeat_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "translator/access_site.h"
+
+namespace trapline {
+namespace {
+
+using agent::RepeatLine;
+using agent::Repeats;
+
+// Calls visit(RepeatLine&) for all lines of a table that may have an entry.
+template <class Visit>
+void ForEachLine(unsigned slot, Visit&& visit) {
+  agent::RepeatMemory& memory = Repeats();
+  for (std::uint32_t page = 0; page < agent::kRepeatLines / agent::kLinesInPage; ++page) {
+    if ((memory.used[slot][page / 64] >> page % 64 & 1) == 0) continue;
+    for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i)
+      visit(memory.tables[slot][page * agent::kLinesInPage + i]);
+  }
+}
+
+// Likewise for those of blocks in [start, end), and some others.
+template <class Visit>
+void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visit&& visit) {
+  constexpr std::uint64_t kFew = 1024;  // blocks
+  const std::uint64_t first = start / agent::kRepeatBlock;
+  const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
+  if (last - first >= kFew) {
+    ForEachLine(slot, visit);
+    return;
+  }
+  for (std::uint64_t block = first; block <= last; ++block)
+    visit(Repeats().tables[slot][agent::LineOf(agent::IndexOf(block))]);
+}
+
+// Whether the line's block has bytes in [start, end).
+bool IsIn(const RepeatLine& line, std::uint64_t start, std::uint64_t end) {
+  const std::uint64_t block = agent::BlockOf(line);
+  return block >= start / agent::kRepeatBlock && block <= (end - 1) / agent::kRepeatBlock;
+}
+
+bool IsInPeace(const RepeatLine& line) {
+  return line.use ==
+         __atomic_load_n(&Repeats().use[agent::IndexOf(agent::BlockOf(line))], __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
+RepeatTables::RepeatTables(std::function<std::uint64_t()> next_event, Tell tell)
+    : next_event_(std::move(next_event)), tell_(std::move(tell)) {}
+
+void RepeatTables::Start() {
+  constexpr std::uint64_t kFirstPause = 1 << 24;
+  Repeats().enabled = 0;
+  started_ = true;
+  pause_ = kFirstPause;
+}
+
+void RepeatTables::End(std::uint64_t before) {
+  if (!started_) return;
+  Repeats().enabled = 0;
+  TellAll(before);
+  started_ = false;
+}
+
+std::optional<unsigned> RepeatTables::Add(agent::ThreadPage& page, ThreadId thread) {
+  page.repeat_user = agent::kUsedByNobody;
+  page.repeat_table = page.repeat_sites = page.repeats = 0;
+  if (!started_) return std::nullopt;
+  page.repeat_user = agent::kUsedByOthers;
+  const auto free = std::ranges::find(pages_, nullptr);
+  if (free == pages_.end()) return std::nullopt;
+  const auto slot = static_cast<unsigned>(free - pages_.begin());
+  *free = &page;
+  Repeats().threads[slot] = thread + 1;
+  page.repeat_user = slot + 1;
+  page.repeat_table = reinterpret_cast<std::uint64_t>(Repeats().tables[slot]);
+  page.repeat_sites = reinterpret_cast<std::uint64_t>(Repeats().sites[slot]);
+  return slot;
+}
+
+void RepeatTables::Remove(unsigned slot) {
+  if (started_) TellTable(slot, ~std::uint64_t{0});
+  ClearTable(slot);
+  Repeats().threads[slot] = 0;
+  ended_ += std::exchange(pages_[slot], nullptr)->repeats;
+}
+
+void RepeatTables::RemoveAll() {
+  if (!started_) return;
+  Clear();
+  pages_ = {};
+  std::ranges::fill(Repeats().threads, 0);
+  Repeats().enabled = 0;
+  weigh_at_ = counted_ = ended_ = 0;
+}
+
+void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t address) {
+  if (!agent::MayRepeat(address, site.size)) return;
+  site.plain = true;
+  const std::uint64_t block = address / agent::kRepeatBlock;
+  RepeatLine& line = Repeats().tables[slot][agent::LineOf(agent::IndexOf(block))];
+  const std::uint64_t granted = agent::WordsOf(address, site.size, site.write)
+                                << agent::kGrantedShift;
+  std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_ACQUIRE);
+  while ((entry & agent::kBlockNumber) == block && (entry & granted) != granted &&
+         !__atomic_compare_exchange_n(&line.block, &entry, entry | granted, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE)) {
+  }
+}
+
+void RepeatTables::Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size,
+                         agent::Touch touch, const Tell& tell) {
+  if (!started_ || Repeats().enabled == 0) return;
+  agent::ForEachBlock(address, size, [&](std::uint32_t index) {
+    agent::TouchBlock(index, touch, user, [&](unsigned slot, const agent::Repeat& repeat) {
+      tell(Whole(slot, repeat));
+    });
+  });
+}
+
+void RepeatTables::Forget(std::uint64_t start, std::uint64_t end) {
+  if (!started_ || start >= end) return;
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (pages_[slot] == nullptr) continue;
+    ForEachLineNear(slot, start, end, [&](RepeatLine& line) {
+      if (!IsIn(line, start, end)) return;
+      agent::ForgetMoments(line);
+      __atomic_store_n(&line.use, agent::kUsedByNobody, __ATOMIC_RELEASE);
+    });
+  }
+}
+
+void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std::uint64_t end,
+                           std::uint64_t number) {
+  if (!started_ || start >= end) return;
+  const std::uint64_t now = next_event_();
+  const auto earlier = [&](std::uint32_t moment) {
+    return agent::WholeMoment(now, moment) <= number;
+  };
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (pages_[slot] == nullptr) continue;
+    const bool own = Repeats().threads[slot] == thread + 1;
+    const auto visit = [&](unsigned, const agent::Repeat& repeat) {
+      const RepeatedAccess access = Whole(slot, repeat);
+      if (freed && !own) {
+        tell_(access);
+        return;
+      }
+      const auto tell = [&](std::uint64_t from, std::uint64_t to) {
+        RepeatedAccess part = access;
+        part.address = from;
+        part.size = to - from;
+        if (from < to) tell_(part);
+      };
+      const std::uint64_t access_end = access.address + access.size;
+      tell(access.address, std::min(access_end, start));
+      tell(std::max(access.address, end), access_end);
+    };
+    // The agent has ended the peace of all blocks that share a word with those in the range.
+    ForEachLineNear(slot, start, end, [&](RepeatLine& line) {
+      if (IsIn(line, start, end) || !IsInPeace(line))
+        agent::TakeRepeats(slot, line, visit, earlier);
+    });
+  }
+}
+
+void RepeatTables::TellTable(unsigned slot, std::uint64_t before) {
+  const std::uint64_t now = next_event_();
+  const auto earlier = [&](std::uint32_t moment) {
+    return agent::WholeMoment(now, moment) < before;
+  };
+  ForEachLine(slot, [&](RepeatLine& line) {
+    // Else it has been taken by who ended the peace.
+    if (!IsInPeace(line)) return;
+    agent::TakeRepeats(
+        slot, line, [&](unsigned, const agent::Repeat& repeat) { tell_(Whole(slot, repeat)); },
+        earlier);
+  });
+}
+
+void RepeatTables::TellAll(std::uint64_t before) {
+  if (!started_) return;
+  moments_ = 0;
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (pages_[slot] != nullptr) TellTable(slot, before);
+  }
+}
+
+void RepeatTables::OnMoment(std::uint64_t before) {
+  constexpr unsigned kMost = 1 << 15;
+  if (++moments_ >= kMost) TellAll(before);
+}
+
+void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {
+  constexpr std::uint64_t kTrial = 1 << 20, kShortestPause = 1 << 24, kLongestPause = 1 << 28;
+  if (!started_ || checks < weigh_at_) return;
+  auto& enabled = Repeats().enabled;
+  const std::uint64_t repeats = count();
+  const bool pays = repeats - counted_ >= kTrial / 2;
+  counted_ = repeats;
+  if (enabled == 0) {
+    Clear();
+    enabled = 1;
+    weigh_at_ = checks + kTrial;
+  } else if (pays) {
+    pause_ = kShortestPause;
+    weigh_at_ = checks + kTrial;
+  } else {
+    enabled = 0;
+    TellAll(before);
+    weigh_at_ = checks + pause_;
+    pause_ = std::min(2 * pause_, kLongestPause);
+  }
+}
+
+void RepeatTables::ClearTable(unsigned slot) {
+  ForEachLine(slot, [](RepeatLine& line) { line = {}; });
+  std::ranges::fill(Repeats().used[slot], 0);
+}
+
+void RepeatTables::Clear() {
+  if (!started_) return;
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (pages_[slot] != nullptr) ClearTable(slot);
+  }
+}
+
+std::uint64_t RepeatTables::count() const {
+  std::uint64_t count = ended_;
+  for (const agent::ThreadPage* const page : pages_) count += page != nullptr ? page->repeats : 0;
+  return count;
+}
+
+RepeatedAccess RepeatTables::Whole(unsigned slot, const agent::Repeat& repeat) const {
+  return {static_cast<ThreadId>(Repeats().threads[slot] - 1),
+          repeat.write,
+          repeat.address,
+          repeat.size,
+          agent::WholeMoment(next_event_(), repeat.moment),
+          reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site})->rip};
+}
+
+}  // namespace trapline

@@ -1,0 +1,95 @@
+// The monitor's side of guest-agent/repeats.h: which threads have a table, what they may repeat,
+// and when what they have repeated is told.
+//
+// The agent is ahead of the monitor: a table has repeats of events that are still in the threads'
+// queues, the words tell what memory is used for by now. So whatever the monitor does at an event
+// concerns repeats of earlier moments only; that is what the parameters `before` say.
+//
+// Not thread-safe, but for what threads of the guest do to the tables at the same time. When not
+// started, nothing happens.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "detector/event.h"
+#include "guest-agent/agent.h"
+#include "guest-agent/repeats.h"
+
+namespace trapline {
+
+// What a thread has repeated, last at `moment`: the number that the next event had then.
+struct RepeatedAccess {
+  ThreadId thread;
+  bool write;
+  std::uint64_t address, size;  // bytes
+  std::uint64_t moment;
+  std::uint64_t ip;
+};
+
+class RepeatTables {
+ public:
+  using Tell = std::function<void(const RepeatedAccess&)>;
+
+  // `next_event`: the number that the next event of any thread will have.
+  RepeatTables(std::function<std::uint64_t()> next_event, Tell tell);
+
+  // From now on threads are looked at (Add). Needs the memory at TRAPLINE_REPEATS.
+  void Start();
+  bool started() const { return started_; }
+  // What has been repeated is told; no more from now on.
+  void End(std::uint64_t before);
+
+  // Gives the thread a table, unless all are taken: which one.
+  std::optional<unsigned> Add(agent::ThreadPage& page, ThreadId thread);
+  // The thread has ended, all that it did has been handled: what it has repeated is told.
+  void Remove(unsigned slot);
+  // A fork has left none of the threads.
+  void RemoveAll();
+
+  // The access, which the thread has told of, is plain, and so is whatever its site does: repeating
+  // it need not be told. `write`: whether the site writes.
+  void Grant(unsigned slot, const AccessSite& site, std::uint64_t address);
+  // The thread that is `user` (agent::BlockUse) touches [address, address + size), seen by the
+  // monitor. `tell` gets what ends by it.
+  void Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size, agent::Touch touch,
+             const Tell& tell);
+  // [start, end), not used at the moment, is another thing from now on: what was repeated there is
+  // nobody's business.
+  void Forget(std::uint64_t start, std::uint64_t end);
+  // Event `number`: [start, end) is fresh memory, or `thread` has given it back (`freed`). What was
+  // done there before is over, but what others did may race with giving it back.
+  void OnBlock(ThreadId thread, bool freed, std::uint64_t start, std::uint64_t end,
+               std::uint64_t number);
+
+  void TellAll(std::uint64_t before);
+  // A moment has been told of. After many, so that the detector need not know them for ever, all
+  // that was repeated is told.
+  void OnMoment(std::uint64_t before);
+  // Finding repeats must pay: where threads have no time to come back to what they did, it pauses.
+  // `checks`: accesses that were told so far.
+  void Weigh(std::uint64_t checks, std::uint64_t before);
+  // Nothing was repeated, nothing told.
+  void Clear();
+
+  std::uint64_t count() const;  // of repeats found
+
+ private:
+  void ClearTable(unsigned slot);
+  void TellTable(unsigned slot, std::uint64_t before);
+  RepeatedAccess Whole(unsigned slot, const agent::Repeat& repeat) const;
+
+  const std::function<std::uint64_t()> next_event_;
+  const Tell tell_;
+  bool started_ = false;
+  std::array<const agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
+  unsigned moments_ = 0;                                                 // since all was told
+  std::uint64_t weigh_at_ = 0;                                           // checks
+  std::uint64_t pause_ = 0;                                              // the next one, in checks
+  std::uint64_t counted_ = 0;  // when that was weighed last
+  std::uint64_t ended_ = 0;    // of threads that are gone
+};
+
+}  // namespace trapline
