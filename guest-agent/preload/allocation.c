@@ -67,9 +67,18 @@ static size_t UsableSize(void* block) {
   return runtime.allocator_is_libc ? UsableSizeInLibc(block) : real.malloc_usable_size(block);
 }
 
+/* The same for who frees from `ip`, 0 if it must not be asked. A thread that ends lets the loader
+ * free what other threads' stacks had, after its own destructors. jemalloc's free can be called
+ * then; but asked for a size by a thread that has never allocated, it enters the thread into a list
+ * that only a destructor would take it out of, and the next thread to use the list crashes. */
+static size_t SizeOfFreed(void* block, uint64_t ip) {
+  int by_loader = ip - runtime.loader_begin < runtime.loader_size;
+  return by_loader && !runtime.allocator_is_libc ? 0 : UsableSize(block);
+}
+
 static inline void ReportFreed(void* block, uint64_t ip) {
   if (!CAN_REPORT || !block || block == current_allocation.freeing) return;
-  Event(TRAPLINE_FREE, block, UsableSize(block), ip);
+  Event(TRAPLINE_FREE, block, SizeOfFreed(block, ip), ip);
 }
 
 /* -- malloc and its family -- */

@@ -123,6 +123,14 @@ static void FindAllocator(void) {
   runtime.allocator_size = extent[1] - extent[0];
 }
 
+static void FindLoader(void) {
+  uint64_t base = getauxval(AT_BASE);
+  uint64_t extent[2] = {base, base};
+  dl_iterate_phdr(FindExtent, extent);
+  runtime.loader_begin = extent[0];
+  runtime.loader_size = extent[1] - extent[0];
+}
+
 static const Agent* FindAgent(void) {
   int saved_errno = errno;
   const Agent* agent = (const Agent*)getauxval(TRAPLINE_AT_AGENT);
@@ -143,6 +151,7 @@ void Initialise(void) {
   FindGroup(kAnnotations, COUNT(kAnnotations));
   FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
+  FindLoader();
   runtime.c11_is_libc = IsLibc(*(void**)&real.thrd_create) && IsLibc(*(void**)&real.mtx_lock);
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();

@@ -38,6 +38,7 @@ struct Runtime {
   int c11_is_libc;
   /* Code of an allocator other than libc's: its locks are no business of the program's. */
   uint64_t allocator_begin, allocator_size;
+  uint64_t loader_begin, loader_size; /* the dynamic loader's code and data */
 };
 INTERNAL extern struct Runtime runtime;
 

@@ -66,6 +66,7 @@ COMMANDS = {
     "free_inside": program("corrupt", "inside"),
     "free_stack": program("corrupt", "stack"),
     "free_huge": program("corrupt", "huge"),
+    "ending_threads": program("ending_threads"),
     "forks": program("forks"),
     "signals": program("signals"),
     "ls": ["ls", "-l", "/usr/lib"],

@@ -410,8 +410,13 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
   if (!cached.empty() && cached.size() == native.size() + 1) cached.pop_back();
   for (std::size_t i = 0; i < std::min(native.size(), cached.size()); ++i) {
     ASSERT_EQ(native[i].rip, cached[i].rip) << "state " << i;
-    ASSERT_EQ(native[i].rflags, cached[i].rflags)
-        << "state " << i << " at " << std::hex << native[i].rip;
+    // Between the steps of a repeated comparison AMD's processors show the flags of the last step,
+    // Intel's those from before the instruction.
+    const bool repeats = i > 0 && native[i].rip == native[i - 1].rip;
+    if (!repeats) {
+      ASSERT_EQ(native[i].rflags, cached[i].rflags)
+          << "state " << i << " at " << std::hex << native[i].rip;
+    }
     for (unsigned reg = 0; reg < 16; ++reg) {
       ASSERT_EQ(native[i].gpr[reg], cached[i].gpr[reg])
           << "state " << i << " register " << reg << " at " << std::hex << native[i].rip;

@@ -247,6 +247,15 @@ bool MayAlsoFault(const Instruction& instruction, const RegisterFile& registers,
   return false;
 }
 
+// Page faults that only some processors have. With a 16-bit operand movsxd reads two bytes on
+// Intel's (seen on model 207) and four on AMD's; the table says four. No compiler emits it.
+bool MayNotFault(const Instruction& instruction) {
+  constexpr std::uint8_t kRexW = 8;
+  return instruction.encoding == Encoding::kLegacy && instruction.map == kMapOneByte &&
+         instruction.opcode == 0x63 && instruction.operand_size_prefix &&
+         (instruction.rex & kRexW) == 0;
+}
+
 class ProcessorTest : public ::testing::Test {
  protected:
   ProcessorTest() : random_(20260) {}
@@ -397,7 +406,7 @@ void ProcessorTest::CheckAt(const Instruction& instruction, const EncodedBytes& 
     }
     case Outcome::kCompleted:
     case Outcome::kOther:
-      if (expect_fault) {
+      if (expect_fault && !MayNotFault(instruction)) {
         Fail(instruction, bytes, "does not fault; expected" + Text(accesses, edge_base));
       }
   }
