@@ -76,23 +76,30 @@ static int IsLibc(const void* address) {
   return SameLibrary(address, *(void**)&of_libc);
 }
 
-/* Widens *argument, a pair of begin and end that starts as some address twice, to the whole library
- * around it. */
+struct Extent {
+  uint64_t begin, end;
+};
+
+/* Of a library that lies at `bias`. */
+static struct Extent ExtentOf(uint64_t bias, const ElfW(Phdr) * headers, size_t count) {
+  struct Extent extent = {UINT64_MAX, 0};
+  for (size_t i = 0; i < count; ++i) {
+    if (headers[i].p_type != PT_LOAD) continue;
+    uint64_t begin = bias + headers[i].p_vaddr;
+    uint64_t end = begin + headers[i].p_memsz;
+    if (begin < extent.begin) extent.begin = begin;
+    if (end > extent.end) extent.end = end;
+  }
+  return extent;
+}
+
+/* Widens *argument, which starts as some address twice, to the whole library around it. */
 static int FindExtent(struct dl_phdr_info* library, size_t size, void* argument) {
   (void)size;
-  uint64_t* extent = argument;
-  uint64_t begin = UINT64_MAX;
-  uint64_t end = 0;
-  for (size_t i = 0; i < library->dlpi_phnum; ++i) {
-    const ElfW(Phdr)* segment = &library->dlpi_phdr[i];
-    if (segment->p_type != PT_LOAD) continue;
-    uint64_t address = library->dlpi_addr + segment->p_vaddr;
-    if (address < begin) begin = address;
-    if (address + segment->p_memsz > end) end = address + segment->p_memsz;
-  }
-  if (extent[0] < begin || extent[0] >= end) return 0;
-  extent[0] = begin;
-  extent[1] = end;
+  struct Extent* found = argument;
+  struct Extent extent = ExtentOf(library->dlpi_addr, library->dlpi_phdr, library->dlpi_phnum);
+  if (found->begin < extent.begin || found->begin >= extent.end) return 0;
+  *found = extent;
   return 1;
 }
 
@@ -117,18 +124,21 @@ static void FindAllocator(void) {
   if (runtime.allocator_is_libc || !dladdr(allocate, &info) || !info.dli_fname ||
       !NameContains(info.dli_fname, "malloc"))
     return;
-  uint64_t extent[2] = {(uint64_t)allocate, (uint64_t)allocate};
-  dl_iterate_phdr(FindExtent, extent);
-  runtime.allocator_begin = extent[0];
-  runtime.allocator_size = extent[1] - extent[0];
+  struct Extent extent = {(uint64_t)allocate, (uint64_t)allocate};
+  dl_iterate_phdr(FindExtent, &extent);
+  runtime.allocator_begin = extent.begin;
+  runtime.allocator_size = extent.end - extent.begin;
 }
 
+/* By its own headers: a sanitizer that is not ready yet may stand before dl_iterate_phdr. */
 static void FindLoader(void) {
   uint64_t base = getauxval(AT_BASE);
-  uint64_t extent[2] = {base, base};
-  dl_iterate_phdr(FindExtent, extent);
-  runtime.loader_begin = extent[0];
-  runtime.loader_size = extent[1] - extent[0];
+  if (base == 0) return;
+  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
+  struct Extent extent =
+      ExtentOf(base, (const ElfW(Phdr)*)(base + header->e_phoff), header->e_phnum);
+  runtime.loader_begin = extent.begin;
+  runtime.loader_size = extent.end - extent.begin;
 }
 
 static const Agent* FindAgent(void) {
