@@ -376,20 +376,24 @@ void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
   DropTranslations(run);
 }
 
-// Makes KVM notice that entries are gone: it drops a cached translation only when the host's own
-// mapping changes (kvm-hosts.md, "Page tables").
+// Makes KVM notice that entries are gone.
 void AddressSpace::DropTranslations(const PageRun& run) {
   for (const Range& part : OwnParts(run.start, run.end)) {
-    const auto region = FindRegion(part.start);
-    const int protection = HostProtection(region->second.protection);
-    if (protection == PROT_NONE) continue;
-    const std::uint64_t size = part.end - part.start;
-    // A file mapped from where nothing may be executed refuses the first; then nobody may write for
-    // a moment.
-    if (mprotect(Pointer(part.start), size, protection ^ PROT_EXEC) != 0)
-      mprotect(Pointer(part.start), size, PROT_READ);
-    mprotect(Pointer(part.start), size, protection);
+    const auto& [start, region] = *FindRegion(part.start);
+    const int protection = HostProtection(region.protection);
+    if (protection != PROT_NONE)
+      notifier_.Fire(part.start, part.end, start, region.end, protection);
   }
+}
+
+void AddressSpace::OnProgramWatchesMemory() {
+  const std::lock_guard lock(mutex_);
+  notifier_.LeaveToProgram();
+}
+
+void AddressSpace::OnForkedChild(bool shared_descriptors) {
+  const std::lock_guard lock(mutex_);
+  notifier_.OnForkedChild(shared_descriptors);
 }
 
 // Whether the owner of the pages may have used them in code that was not checked.

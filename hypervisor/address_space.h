@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "hypervisor/machine.h"
+#include "hypervisor/mmu_notifier.h"
 #include "shadow-pages/page_states.h"
 
 namespace trapline {
@@ -202,6 +203,11 @@ class AddressSpace {
   std::uint64_t CountPages(PageState state);
   std::uint64_t reopened_pages() const { return reopened_; }
 
+  // The program is about to use userfaultfd.
+  void OnProgramWatchesMemory();
+  // In a child of fork, whose descriptors may be its parent's, too.
+  void OnForkedChild(bool shared_descriptors);
+
   // --- questions
   std::optional<Region> Find(std::uint64_t address) const;
   std::map<std::uint64_t, Region> Regions() const;
@@ -257,6 +263,7 @@ class AddressSpace {
   Machine& machine_;
   const bool count_page_use_;
   mutable std::mutex mutex_;
+  MmuNotifier notifier_;
   RegionMap regions_;
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;

@@ -257,6 +257,10 @@ void Vcpu::StoreSpecialRegisters() {
   Checked(fd_.get(), KVM_SET_SREGS, Pointer(&special_registers()), "KVM_SET_SREGS");
 }
 
+bool Vcpu::TryStoreSpecialRegisters() {
+  return RetryIoctl(fd_.get(), KVM_SET_SREGS, Pointer(&special_registers())) == 0;
+}
+
 void Vcpu::SetCpuid(const CpuidTable& table) {
   auto buffer = std::make_unique<CpuidBuffer>();
   buffer->count =

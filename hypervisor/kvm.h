@@ -121,8 +121,9 @@ class Vcpu {
 
   // After Run() returned EINTR or EFAULT the shared area may be stale: reads both sets by ioctl.
   void FetchRegisters();
-  void StoreRegisters();         // writes registers() now
-  void StoreSpecialRegisters();  // writes special_registers() now; throws when KVM refuses them
+  void StoreRegisters();            // writes registers() now
+  void StoreSpecialRegisters();     // writes special_registers() now; throws when KVM refuses them
+  bool TryStoreSpecialRegisters();  // likewise, but then returns false
 
   void SetCpuid(const CpuidTable& table);
   // Makes KVM start the thread it keeps in the process for a VM (Linux 6.13 and later do so at the

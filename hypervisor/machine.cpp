@@ -41,6 +41,28 @@ std::uint64_t ReadXcr0() {
   return low | (static_cast<std::uint64_t>(high) << 32);
 }
 
+// kvm_pvm runs ring 3 with the host's own XCR0, but offers the guest no XSAVE. Where it can
+// intercept CPUID (Intel's processors) programs would take it at its word, and do without AVX: they
+// are told what the processor has, but for what only kernels use and kvm_pvm emulates.
+void TellOfTheProcessor(CpuidTable& table) {
+  constexpr unsigned kPcid = 1u << 17, kInvpcid = 1u << 10, kFiveLevels = 1u << 16;
+  for (kvm_cpuid_entry2& entry : table.entries) {
+    const unsigned leaf = entry.function;
+    const bool told =
+        leaf == 1 || leaf == 7 || leaf == 0xd || (leaf >= 0x80000001 && leaf <= 0x80000004);
+    if (!told) continue;
+    const unsigned own = entry.ebx;
+    __cpuid_count(leaf, entry.index, entry.eax, entry.ebx, entry.ecx, entry.edx);
+    if (leaf == 1) {
+      entry.ebx = own;  // numbers of the processor asked
+      entry.ecx &= ~kPcid;
+    } else if (leaf == 7 && entry.index == 0) {
+      entry.ebx &= ~kInvpcid;
+      entry.ecx &= ~kFiveLevels;
+    }
+  }
+}
+
 kvm_segment UserSegment(std::uint16_t selector, std::uint8_t type, bool code) {
   kvm_segment segment{};
   segment.selector = selector;
@@ -201,6 +223,10 @@ Machine::Machine(int inherited_kvm)
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) {
     throw KvmError(ENOTSUP, "this processor has no XSAVE");
   }
+  kvm_offers_xsave_ = GuestHas(bit_XSAVE);
+  const kvm_cpuid_entry2* extended = cpuid_.Find(7);
+  kvm_offers_fs_gs_base_ = extended != nullptr && (extended->ebx & bit_FSGSBASE) != 0;
+  if (!kvm_offers_xsave_) TellOfTheProcessor(cpuid_);
   vector_mask_ = ReadXcr0() & kKnownVectorComponents;
   if (const kvm_cpuid_entry2* xsave = cpuid_.Find(0xd); xsave != nullptr && GuestHas(bit_XSAVE)) {
     vector_mask_ &= xsave->eax | (static_cast<std::uint64_t>(xsave->edx) << 32);
@@ -284,13 +310,16 @@ void Machine::SetUpVcpu(Carrier& carrier) {
   special.cr3 = carrier.view(View::kWhole).root().value;
   special.cr4 = kCr4;
   special.efer = kEfer;
-  const kvm_cpuid_entry2* extended = cpuid_.Find(7);
-  const bool xsave = GuestHas(bit_XSAVE);
-  if (xsave) special.cr4 |= kCr4OsXsave;
-  if (extended != nullptr && (extended->ebx & bit_FSGSBASE) != 0) special.cr4 |= kCr4FsGsBase;
-  vcpu.StoreSpecialRegisters();
-  // Where the host offers no XSAVE to the guest (kvm_pvm), ring 3 has the host's own XCR0 anyway.
-  if (xsave && !vcpu.TrySetXcr0(vector_mask_)) throw KvmError(EINVAL, "KVM_SET_XCRS");
+  if (kvm_offers_fs_gs_base_) special.cr4 |= kCr4FsGsBase;
+  special.cr4 |= kCr4OsXsave;
+  const bool has_xsave = vcpu.TryStoreSpecialRegisters() &&
+                         vcpu.TrySetXcr0(kvm_offers_xsave_ ? vector_mask_ : ReadXcr0());
+  if (!has_xsave) {
+    if (kvm_offers_xsave_) throw KvmError(EINVAL, "KVM_SET_XCRS");
+    // Ring 3 has the host's own XCR0 anyway.
+    special.cr4 &= ~kCr4OsXsave;
+    vcpu.StoreSpecialRegisters();
+  }
   vcpu.SetMsr(kMsrStar, (0x23ull << 48) | (std::uint64_t{TRAPLINE_KERNEL_CS} << 32));
   vcpu.SetMsr(kMsrLstar,
               agent::GuestAddressOf(host_.syscall_arrives_in_ring0 ? trapline_agent_syscall_ring0

@@ -193,6 +193,7 @@ class Machine {
   std::unique_ptr<Vm> vm_;
   std::unique_ptr<GuestMemory> memory_;
   CpuidTable cpuid_;
+  bool kvm_offers_xsave_ = false, kvm_offers_fs_gs_base_ = false;
   unsigned physical_bits_ = 0;
   HostKind host_;
   std::uint64_t vector_mask_ = 0;

@@ -574,7 +574,9 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
 
   if (child == 0) {
     try {
-      machine_.Rebuild(parent.carrier(), special, (arguments.flags & CLONE_FILES) != 0);
+      const bool shared_descriptors = (arguments.flags & CLONE_FILES) != 0;
+      address_space_.OnForkedChild(shared_descriptors);
+      machine_.Rebuild(parent.carrier(), special, shared_descriptors);
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }

@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -398,6 +399,13 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {space.Shmat(number32(0), a[1], number32(2))};
     case SYS_shmdt:
       return {space.Shmdt(a[0])};
+    case SYS_userfaultfd:
+      space.OnProgramWatchesMemory();
+      return {thread.Interruptible(call.number, a)};
+    case SYS_ioctl:
+      // What /dev/userfaultfd is asked for a descriptor by.
+      if (a[1] == USERFAULTFD_IOC_NEW) space.OnProgramWatchesMemory();
+      return {thread.Interruptible(call.number, a)};
     case SYS_getrlimit:
     case SYS_setrlimit:
     case SYS_prlimit64:
