@@ -179,13 +179,144 @@ TEST_F(ProgramTextTest, PlainIsWhatHidesNothing) {
   EXPECT_TRUE(text.MayBeAtomic(file, 11));
 }
 
+// Of the store to `ready`: ProgramText::Store::before_fences, or -1 if it is not known which it is.
+class StoreBeforeFencesTest : public ProgramTextTest {
+ protected:
+  int Of(const std::string& text, std::string_view name = {}) {
+    const std::string file = Write("main.c", text);
+    int line = 1;
+    for (const char c : text.substr(0, text.find("ready, 1"))) line += c == '\n' ? 1 : 0;
+    ProgramText program = ProgramTextTest::Of(file);
+    EXPECT_TRUE(program.complete());
+    const ProgramText::Store store = program.StoreAt(file, line, name);
+    return store.known ? store.before_fences : -1;
+  }
+  static constexpr const char* kStore = "__atomic_store_n(&ready, 1, __ATOMIC_RELAXED);\n";
+  static constexpr const char* kFence = "__atomic_thread_fence(__ATOMIC_RELEASE);\n";
+};
+
+TEST_F(StoreBeforeFencesTest, WhereEveryCallOfTheFunctionMakesItFirst) {
+  const std::string store = kStore, fence = kFence, both = store + fence;
+  for (const std::string& begin : std::vector<std::string>{
+           "void F(void) {\n", "static inline int* F(int a, struct s* b) {\n",
+           "int ready;\nnamespace a { namespace {\nextern \"C\" { void F() noexcept {\n"}) {
+    const std::string end = begin.find("name") == std::string::npos ? "}\n" : "} } } }\n";
+    for (const std::string& between : std::vector<std::string>{
+             "", "if (a) { b = 1; } else { return; }\n", "for (int i = 0; i < 3; i++) G(i);\n",
+             "if (__atomic_load_n(&ready, __ATOMIC_RELAXED)) return;\n",
+             "__atomic_thread_fence(__ATOMIC_ACQUIRE);\n", "while (a) { b--; }\n"}) {
+      EXPECT_GT(Of(begin + between + both + end), 0) << begin << between;
+      EXPECT_GT(Of(begin + store + between + fence + end), 0) << begin << between;
+    }
+    EXPECT_GT(Of(begin + store + "if (a) " + fence + fence + end), 0);
+  }
+  EXPECT_GT(Of("void F(void) {\natomic_store_explicit(&x.ready, 1, memory_order_relaxed);\n"
+               "atomic_thread_fence(memory_order_seq_cst); }"),
+            0);
+  EXPECT_EQ(Of("void F() {\n  a::x.\n  store(ready, 1);\n"
+               "  std::atomic_thread_fence(std::memory_order_release);\n}",
+               "store"),
+            2);
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereAFenceMayComeFirst) {
+  const std::string store = kStore, fence = kFence, both = store + fence;
+  for (const std::string& text : std::vector<std::string>{
+           // Not always executed, or not before.
+           "void F(void) {\n" + fence + store + "}",
+           "void F(void) {\n" + both + fence + "} void G() {" + fence + "}",
+           "void F(void) {\nif (a)\n" + both + "}",
+           "void F(void) {\nif (a) {\n" + store + "}\n" + fence + "}",
+           "void F(void) {\nif (a) b(); else\n" + both + "}",
+           "void F(void) {\nfor (;;)\n" + both + "}", "void F(void) {\nfor (;;) {\n" + both + "} }",
+           "void F(void) {\nwhile (a)\n" + both + "}",
+           "void F(void) {\ndo\n" + store + "while (0);\n" + fence + "}",
+           "void F(void) {\nswitch (a) { case 1:\n" + both + "} }",
+           "void F(void) {\nagain:\n" + both + "}",
+           "void F(void) {\nif (a) goto end;\n" + store + "end: ;\n" + fence + "}",
+           "void F(void) {\na ? b :\n" + both + "}", "void F(void) {\na &&\n" + both + "}",
+           "void F(void) {\nFOREACH(x)\n" + both + "}",
+           "void F(void) {\nFOREACH(x) {\n" + both + "} }",
+           // The fence runs elsewhere.
+           "void F(void) {\n" + store + "auto f = [] {\n" + fence + "}; }",
+           "void F(void) {\n" + store + "if (a) {\n" + fence + "} }",
+           "void F(void) {\n" + store + "}\nvoid G(void) {\n" + fence + "}",
+           "void F(void) {\n" + both + "f = &my_fence; }",
+           "void F(void) {\n" + both + "asm(\"mfence\"); }",
+           "void F(void) {\n" + both + "publish_fence(); }",
+           "#define P() __sync_synchronize()\nvoid F(void) {\n" + both + "}",
+           // Not the text that is compiled.
+           "#define X a\nvoid F(void) {\nX;\n" + both + "}",
+           "void F(void) {\n#ifdef A\n" + both + "#endif\n}",
+           "void F(void) {\n" + both + "}\n#ifdef A\n{\n#endif\n",
+           // No function, or no free one.
+           "auto f = [] {\n" + both + "};", "class A { void F(void) {\n" + both + "} };",
+           "void A::F(void) {\n" + both + "}", "template <class T> void F(T a) {\n" + both + "}",
+           "void F(auto a) {\n" + both + "}", "void F(void) try {\n" + both + "} catch (...) {}",
+           "F(x) {\n" + both + "}", "LOCK() F(x) {\n" + both + "}",
+           "void F(a) int a; {\n" + both + "}", both,
+           // Another object each time.
+           "void F(int ready) {\n" + both + "}", "void F(void) { int ready;\n" + both + "}",
+           "void F(int* ready) {\n" + both + "}", "void F(word& ready) {\n" + both + "}",
+           "void F(void) { int a, ready;\n" + both + "}",
+           "void F(word<int> ready) {\n" + both + "}",
+           "void F(void) {\n__atomic_store_n(p->ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
+           "void F(void) {\n__atomic_store_n(&p->ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
+           "void F(void) {\n__atomic_store_n(&p[i].ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
+           "void F(void) {\n__atomic_exchange_n(&ready, 1, __ATOMIC_RELAXED);\n" + fence + "}"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+  // Compiled for each who includes it.
+  Write("other.c", "#include \"main.c\"\n");
+  const std::string file = Write("main.c", "void F(void) {\n" + both + "}");
+  ProgramText program({file, directory_ + "/other.c"}, {}, std::numeric_limits<std::time_t>::max());
+  EXPECT_TRUE(program.complete());
+  EXPECT_TRUE(program.StoreAt(file, 2, {}).known);
+  EXPECT_EQ(program.StoreAt(file, 2, {}).before_fences, 0);
+}
+
+TEST_F(StoreBeforeFencesTest, AnyWhereThereAreSeveralOrNone) {
+  const std::string store = kStore, fence = kFence;
+  EXPECT_EQ(Of("void F(void) {\n__atomic_load_n(&a, 0); " + store + fence + "}"), -1);
+  EXPECT_EQ(Of("void F(void) {\nready, 1;\n" + fence + "}"), -1);
+  EXPECT_EQ(Of("void F(void) {\nready, 1;\n" + fence + "}", "store"), -1);
+}
+
+TEST_F(ProgramTextTest, ThreadsMix) {
+  for (const char* mixes :
+       {"co_await x;", "swapcontext(&a, &b);", "sigaction(SIGUSR1, &a, 0);", "signal(SIGINT, f);",
+        "#include <ucontext.h>\n", "switch_to_fiber();"}) {
+    EXPECT_TRUE(Of(Write("main.c", mixes)).MixesThreads()) << mixes;
+  }
+  EXPECT_FALSE(Of(Write("main.c", "struct context signal; condition.notify();")).MixesThreads());
+}
+
 TEST_F(ProgramTextTest, AnyTextEnds) {
-  for (const char* odd :
-       {"", "#", "\\", "#define", "\"", "R\"", "R\"(", "'", "/*", "f(", "__atomic_(", "asm", "asm(",
-        "#include", "#include \"", "typedef _Atomic"}) {
+  for (const char* odd : {"",
+                          "#",
+                          "\\",
+                          "#define",
+                          "\"",
+                          "R\"",
+                          "R\"(",
+                          "'",
+                          "/*",
+                          "f(",
+                          "__atomic_(",
+                          "asm",
+                          "asm(",
+                          "#include",
+                          "#include \"",
+                          "typedef _Atomic",
+                          "__atomic_store_n(&x, 1)",
+                          "atomic_thread_fence() {",
+                          "void f() { __atomic_store_n(&x); __sync_synchronize(); }",
+                          "inline { __atomic_store_n(&x, 1); __sync_synchronize(); }",
+                          "}{"}) {
     const std::string file = Write("odd.c", odd);
     ProgramText text = Of(file);
     static_cast<void>(text.OrderAt(file, 1, ""));
+    static_cast<void>(text.StoreAt(file, 1, ""));
     static_cast<void>(text.MayBeAtomic(file, 1));
   }
 }
