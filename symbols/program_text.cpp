@@ -471,8 +471,10 @@ bool ProgramText::PrecedesFences(const std::string& path, const SourceText& text
   // What the preprocessor or a jump may change is not what it seems.
   if (text.HasDirectiveIn(whole.front().line, whole.back().line)) return false;
   for (const Token& token : whole) {
-    if (token.text == "goto" || IsAssembler(token.text) || own_macros_.contains(token.text))
+    if (token.text == "goto" || token.text == "_Pragma" || IsAssembler(token.text) ||
+        own_macros_.contains(token.text)) {
       return false;
+    }
   }
   const Tokens above = tokens.subspan(function->begin, begin - function->begin);
   // What is included may be compiled several times, each time with an object of its own.

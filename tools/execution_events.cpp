@@ -181,6 +181,7 @@ MemoryOrder ExecutionEvents::OrderOf(const Event& event, ThreadState& thread) {
   KnownOrder& known = orders_[event.stack];
   if (!known.known) {
     known.known = true;
+    known.early_store = Symbolizer::OrderAnswer::Unknown(IsWrite(event.kind)).early_store;
     const std::vector<std::uint64_t> calls = stack(contexts_[event.stack].stack);
     // What the runtime reports is no instruction of the program's.
     if (!calls.empty() && calls.front() == event.ip) {
@@ -204,11 +205,13 @@ MemoryOrder ExecutionEvents::OrderOf(const Event& event, ThreadState& thread) {
 StatedOrder ExecutionEvents::OrderOfEarly(const KnownOrder& store, std::uint64_t address,
                                           ThreadState& thread) {
   constexpr std::size_t kMostKept = 64;
-  if (!thread.all_told) return store.order;
-  // Always to the same object: any store that may be this one is there, too.
+  // At -O0 a statement stores to temporary variables, too.
+  const bool on_stack = address >= thread.stack_start && address < thread.stack_end;
+  if (!thread.all_told || on_stack) return store.order;
+  // A statement always stores to the same object: what may be the same one is there, too.
   const auto is_same = [&](const std::pair<std::uint16_t, std::uint64_t>& made) {
-    return made.second == address &&
-           (made.first == store.early_store || made.first == Symbolizer::OrderAnswer::kAnyStore);
+    constexpr std::uint16_t kAnyStore = Symbolizer::OrderAnswer::kAnyStore;
+    return made.first == kAnyStore ? made.second == address : made.first == store.early_store;
   };
   auto& done = thread.early_stores;
   if (std::any_of(done.begin(), done.end(), is_same)) return store.order;
@@ -661,7 +664,7 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
   state.stack_start = stack_start;
   state.stack_end = stack_end;
   state.thread_pointer = thread_pointer;
-  state.all_told = !user_level_threads_;
+  state.all_told = !user_level_threads_ && atomics_.options().plain.empty();
   // What lies there from before is not the new thread's.
   ClearHistory(parent, stack_start, stack_end);
   FeedFork(parent, child);

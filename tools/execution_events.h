@@ -76,8 +76,7 @@ struct ThreadState {
   // done.
   std::uint64_t unacquired = 0, unacquired_size = 0;
   // Whether everything that it has executed was told, and under its own name; and what of that has
-  // an OrderAnswer::early_store, with the address: at -O0 a statement stores to temporary
-  // variables, too.
+  // an OrderAnswer::early_store, with the address; stores to its stack apart.
   bool all_told = false;
   std::vector<std::pair<std::uint16_t, std::uint64_t>> early_stores;
 };

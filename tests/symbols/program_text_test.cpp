@@ -245,6 +245,8 @@ TEST_F(StoreBeforeFencesTest, NotWhereAFenceMayComeFirst) {
            "void F(void) {\n" + both + "asm(\"mfence\"); }",
            "void F(void) {\n" + both + "publish_fence(); }",
            "#define P() __sync_synchronize()\nvoid F(void) {\n" + both + "}",
+           // Run by threads of OpenMP's.
+           "void F(void) {\n" + store + "_Pragma(\"omp parallel\")\n" + fence + "}",
            // Not the text that is compiled.
            "#define X a\nvoid F(void) {\nX;\n" + both + "}",
            "void F(void) {\n#ifdef A\n" + both + "#endif\n}",
