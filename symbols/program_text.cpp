@@ -315,6 +315,7 @@ void ProgramText::ReadSystem() {
   for (const std::string& path : system_wanted_) Read(path, true);
   for (const auto& [path, text] : system_files_) AddMacros(*text);
   hiding_.clear();
+  jumping_.clear();
 }
 
 void ProgramText::AddMacros(const SourceText& text) {
@@ -391,20 +392,33 @@ ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
   return declared;
 }
 
-bool ProgramText::HidesAtomic(std::string_view word) {
+bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers) {
   const auto macro = macros_.find(word);
   if (macro == macros_.end()) return false;
   // A macro that names itself is not expanded again.
-  const auto [known, is_new] = hiding_.try_emplace(word, false);
+  const auto [known, is_new] = answers.try_emplace(word, false);
   if (!is_new) return known->second;
   bool hides = false;
-  for (const std::string_view part : macro->second) {
-    hides = hides || part == "##" || IsAssembler(part) || part == "volatile" ||
-            part == "__volatile__" || part == "_Atomic" || part == "_Pragma" ||
-            part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
-            IsAtomicWord(part) || IsMemberOperation(part) || HidesAtomic(part);
-  }
-  return hiding_[word] = hides;
+  for (const std::string_view part : macro->second)
+    hides = hides || part == "##" || is_it(part) || Hides(part, is_it, answers);
+  return answers[word] = hides;
+}
+
+bool ProgramText::HidesAtomic(std::string_view word) {
+  const auto is_atomic = [](std::string_view part) {
+    return IsAssembler(part) || part == "volatile" || part == "__volatile__" || part == "_Atomic" ||
+           part == "_Pragma" || part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
+           IsAtomicWord(part) || IsMemberOperation(part);
+  };
+  return Hides(word, is_atomic, hiding_);
+}
+
+bool ProgramText::HidesJump(std::string_view word) {
+  const auto is_jump = [](std::string_view part) {
+    return part == "goto" || part == "switch" || part == "case" || part == "default" ||
+           part == "_Pragma" || IsAssembler(part);
+  };
+  return Hides(word, is_jump, jumping_);
 }
 
 const SourceText* ProgramText::TextOf(const std::string& file) const {
@@ -447,13 +461,14 @@ ProgramText::Store ProgramText::StoreAt(const std::string& file, int line, std::
   std::size_t end = begin;
   while (end < statements.size() && !EndsStatement(statements[end])) ++end;
   const std::size_t first = text->IndexOf(statements);
-  if (PrecedesFences(Normal(file), *text, first + begin, first + end))
-    store.before_fences = text->tokens()[first + begin].line;
+  const auto [known, is_new] = precede_fences_.try_emplace(first + begin, false);
+  if (is_new) known->second = PrecedesFences(Normal(file), *text, first + begin, first + end);
+  if (known->second) store.before_fences = text->tokens()[first + begin].line;
   return store;
 }
 
 bool ProgramText::PrecedesFences(const std::string& path, const SourceText& text, std::size_t begin,
-                                 std::size_t end) const {
+                                 std::size_t end) {
   const Tokens tokens = text.tokens();
   const Tokens statement = tokens.subspan(begin, end - begin);
   if (end == tokens.size() || tokens[end].text != ";") return false;
@@ -470,9 +485,12 @@ bool ProgramText::PrecedesFences(const std::string& path, const SourceText& text
   const Tokens whole = tokens.subspan(function->begin, function->close + 1 - function->begin);
   // What the preprocessor or a jump may change is not what it seems.
   if (text.HasDirectiveIn(whole.front().line, whole.back().line)) return false;
+  ReadSystem();
+  if (!system_complete_) return false;
   for (const Token& token : whole) {
-    if (token.text == "goto" || token.text == "_Pragma" || IsAssembler(token.text) ||
-        own_macros_.contains(token.text)) {
+    const std::string_view word = token.text;
+    if (word == "goto" || word == "_Pragma" || IsAssembler(word) || own_macros_.contains(word) ||
+        HidesJump(word)) {
       return false;
     }
   }

@@ -1,5 +1,5 @@
 // All sources that a module was built from, as one text: what of it may be hidden behind names, and
-// whether there are fences, which leave no trace in x86-64 code.
+// whether and where there are fences, which leave no trace in x86-64 code.
 #pragma once
 
 #include <ctime>
@@ -84,12 +84,17 @@ class ProgramText {
   void AddMacros(const SourceText& text);
   template <class IsType>
   Declared DeclaredBy(IsType&& is_type) const;
+  using Answers = std::map<std::string_view, bool>;  // by macro
+  // Whether it is a macro that stands for something that is_it, directly or not, or that cannot be
+  // known.
+  bool Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers);
   bool HidesAtomic(std::string_view word);
+  bool HidesJump(std::string_view word);
   void NoteFences(const SourceText& text);
   // Whether such a statement, from token `begin` on to before `end`, precedes all of
   // releasing_fences_ in its function.
   bool PrecedesFences(const std::string& path, const SourceText& text, std::size_t begin,
-                      std::size_t end) const;
+                      std::size_t end);
   // Whether some file includes one of that name.
   bool IsIncluded(const std::string& path) const;
   const SourceText* TextOf(const std::string& file) const;
@@ -105,7 +110,7 @@ class ProgramText {
   std::map<std::string, std::unique_ptr<SourceText>> system_files_;
   std::set<std::string> system_wanted_;
   std::map<std::string_view, std::set<std::string_view>> macros_;  // the words of their bodies
-  std::map<std::string_view, bool> hiding_;                        // answers of HidesAtomic
+  Answers hiding_, jumping_;
   std::set<std::string_view> own_macros_;  // of those, what no system's header defines
   Declared atomic_, volatile_;
   std::size_t size_ = 0;
@@ -114,7 +119,8 @@ class ProgramText {
   // The fences that may release something, if all of them are calls in one file, as tokens.
   const SourceText* fenced_file_ = nullptr;
   std::vector<std::size_t> releasing_fences_;
-  bool fences_anywhere_ = false;  // they are not
+  std::map<std::size_t, bool> precede_fences_;  // by a statement's first token in that file
+  bool fences_anywhere_ = false;                // they are not
   std::optional<bool> mixes_threads_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -179,38 +180,45 @@ TEST_F(ProgramTextTest, PlainIsWhatHidesNothing) {
   EXPECT_TRUE(text.MayBeAtomic(file, 11));
 }
 
-// Of the store to `ready`: ProgramText::Store::before_fences, or -1 if it is not known which it is.
+// @S is a store to `ready`, @F a release fence, each on a line of its own.
 class StoreBeforeFencesTest : public ProgramTextTest {
  protected:
-  int Of(const std::string& text, std::string_view name = {}) {
+  static std::string Expanded(std::string text) {
+    const auto replace = [&](const std::string& mark, const std::string& by) {
+      for (std::size_t at = 0; (at = text.find(mark)) != std::string::npos;)
+        text.replace(at, mark.size(), by);
+    };
+    replace("@S", "\n__atomic_store_n(&ready, 1, __ATOMIC_RELAXED);\n");
+    replace("@F", "\n__atomic_thread_fence(__ATOMIC_RELEASE);\n");
+    return text;
+  }
+  // ProgramText::Store::before_fences of the store; -1 if it is not known which store it is.
+  int Of(const std::string& marked, std::string_view name = {}) {
+    const std::string text = Expanded(marked);
     const std::string file = Write("main.c", text);
-    int line = 1;
-    for (const char c : text.substr(0, text.find("ready, 1"))) line += c == '\n' ? 1 : 0;
+    const auto store = static_cast<std::ptrdiff_t>(text.find("ready, 1"));
+    const auto line = 1 + std::count(text.begin(), text.begin() + store, '\n');
     ProgramText program = ProgramTextTest::Of(file);
     EXPECT_TRUE(program.complete());
-    const ProgramText::Store store = program.StoreAt(file, line, name);
-    return store.known ? store.before_fences : -1;
+    const ProgramText::Store found = program.StoreAt(file, static_cast<int>(line), name);
+    return found.known ? found.before_fences : -1;
   }
-  static constexpr const char* kStore = "__atomic_store_n(&ready, 1, __ATOMIC_RELAXED);\n";
-  static constexpr const char* kFence = "__atomic_thread_fence(__ATOMIC_RELEASE);\n";
 };
 
 TEST_F(StoreBeforeFencesTest, WhereEveryCallOfTheFunctionMakesItFirst) {
-  const std::string store = kStore, fence = kFence, both = store + fence;
-  for (const std::string& begin : std::vector<std::string>{
-           "void F(void) {\n", "static inline int* F(int a, struct s* b) {\n",
-           "int ready;\nnamespace a { namespace {\nextern \"C\" { void F() noexcept {\n"}) {
-    const std::string end = begin.find("name") == std::string::npos ? "}\n" : "} } } }\n";
-    for (const std::string& between : std::vector<std::string>{
-             "", "if (a) { b = 1; } else { return; }\n", "for (int i = 0; i < 3; i++) G(i);\n",
-             "if (__atomic_load_n(&ready, __ATOMIC_RELAXED)) return;\n",
-             "__atomic_thread_fence(__ATOMIC_ACQUIRE);\n", "while (a) { b--; }\n"}) {
-      EXPECT_GT(Of(begin + between + both + end), 0) << begin << between;
-      EXPECT_GT(Of(begin + store + between + fence + end), 0) << begin << between;
-    }
-    EXPECT_GT(Of(begin + store + "if (a) " + fence + fence + end), 0);
+  for (const std::string body :
+       {"@S @F", "if (a) { b = 1; } else { return; } @S @F", "@S if (a) { return; } @F",
+        "for (int i = 0; i < 3; i++) G(i); @S @F", "@S while (a) { b--; } @F", "@S if (a) @F @F",
+        "if (__atomic_load_n(&ready, __ATOMIC_RELAXED)) return; @S @F",
+        "__atomic_thread_fence(__ATOMIC_ACQUIRE); @S @F"}) {
+    EXPECT_GT(Of("void F(void) {" + body + "}"), 0) << body;
+    EXPECT_GT(Of("static inline int* F(int a, struct s* b) {" + body + "}"), 0) << body;
+    EXPECT_GT(Of("int ready; namespace a { namespace { extern \"C\" { void F() noexcept {" + body +
+                 "} } } }"),
+              0)
+        << body;
   }
-  EXPECT_GT(Of("void F(void) {\natomic_store_explicit(&x.ready, 1, memory_order_relaxed);\n"
+  EXPECT_GT(Of("void F(void) { atomic_store_explicit(&x.ready, 1, memory_order_relaxed);\n"
                "atomic_thread_fence(memory_order_seq_cst); }"),
             0);
   EXPECT_EQ(Of("void F() {\n  a::x.\n  store(ready, 1);\n"
@@ -220,68 +228,67 @@ TEST_F(StoreBeforeFencesTest, WhereEveryCallOfTheFunctionMakesItFirst) {
 }
 
 TEST_F(StoreBeforeFencesTest, NotWhereAFenceMayComeFirst) {
-  const std::string store = kStore, fence = kFence, both = store + fence;
-  for (const std::string& text : std::vector<std::string>{
-           // Not always executed, or not before.
-           "void F(void) {\n" + fence + store + "}",
-           "void F(void) {\n" + both + fence + "} void G() {" + fence + "}",
-           "void F(void) {\nif (a)\n" + both + "}",
-           "void F(void) {\nif (a) {\n" + store + "}\n" + fence + "}",
-           "void F(void) {\nif (a) b(); else\n" + both + "}",
-           "void F(void) {\nfor (;;)\n" + both + "}", "void F(void) {\nfor (;;) {\n" + both + "} }",
-           "void F(void) {\nwhile (a)\n" + both + "}",
-           "void F(void) {\ndo\n" + store + "while (0);\n" + fence + "}",
-           "void F(void) {\nswitch (a) { case 1:\n" + both + "} }",
-           "void F(void) {\nagain:\n" + both + "}",
-           "void F(void) {\nif (a) goto end;\n" + store + "end: ;\n" + fence + "}",
-           "void F(void) {\na ? b :\n" + both + "}", "void F(void) {\na &&\n" + both + "}",
-           "void F(void) {\nFOREACH(x)\n" + both + "}",
-           "void F(void) {\nFOREACH(x) {\n" + both + "} }",
-           // The fence runs elsewhere.
-           "void F(void) {\n" + store + "auto f = [] {\n" + fence + "}; }",
-           "void F(void) {\n" + store + "if (a) {\n" + fence + "} }",
-           "void F(void) {\n" + store + "}\nvoid G(void) {\n" + fence + "}",
-           "void F(void) {\n" + both + "f = &my_fence; }",
-           "void F(void) {\n" + both + "asm(\"mfence\"); }",
-           "void F(void) {\n" + both + "publish_fence(); }",
-           "#define P() __sync_synchronize()\nvoid F(void) {\n" + both + "}",
-           // Run by threads of OpenMP's.
-           "void F(void) {\n" + store + "_Pragma(\"omp parallel\")\n" + fence + "}",
-           // Not the text that is compiled.
-           "#define X a\nvoid F(void) {\nX;\n" + both + "}",
-           "void F(void) {\n#ifdef A\n" + both + "#endif\n}",
-           "void F(void) {\n" + both + "}\n#ifdef A\n{\n#endif\n",
-           // No function, or no free one.
-           "auto f = [] {\n" + both + "};", "class A { void F(void) {\n" + both + "} };",
-           "void A::F(void) {\n" + both + "}", "template <class T> void F(T a) {\n" + both + "}",
-           "void F(auto a) {\n" + both + "}", "void F(void) try {\n" + both + "} catch (...) {}",
-           "F(x) {\n" + both + "}", "LOCK() F(x) {\n" + both + "}",
-           "void F(a) int a; {\n" + both + "}", both,
-           // Another object each time.
-           "void F(int ready) {\n" + both + "}", "void F(void) { int ready;\n" + both + "}",
-           "void F(int* ready) {\n" + both + "}", "void F(word& ready) {\n" + both + "}",
-           "void F(void) { int a, ready;\n" + both + "}",
-           "void F(word<int> ready) {\n" + both + "}",
-           "void F(void) {\n__atomic_store_n(p->ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
-           "void F(void) {\n__atomic_store_n(&p->ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
-           "void F(void) {\n__atomic_store_n(&p[i].ready, 1, __ATOMIC_RELAXED);\n" + fence + "}",
-           "void F(void) {\n__atomic_exchange_n(&ready, 1, __ATOMIC_RELAXED);\n" + fence + "}"}) {
+  for (const std::string text :
+       {"void F(void) { @F @S }", "void F(void) { @S @F } void G() { @F }",
+        "void F(void) { if (a) @S @F }", "void F(void) { if (a) { @S } @F }",
+        "void F(void) { if (a) b(); else @S @F }", "void F(void) { for (;;) @S @F }",
+        "void F(void) { for (;;) { @S @F } }", "void F(void) { while (a) @S @F }",
+        "void F(void) { do @S while (0); @F }", "void F(void) { switch (a) { case 1: @S @F } }",
+        "void F(void) { again: @S @F }", "void F(void) { if (a) goto end; @S end: ; @F }",
+        "void F(void) { a ? b : @S @F }", "void F(void) { a && @S @F }",
+        "void F(void) { if (G(T{})) @S @F }", "void F(void) { FOREACH(x) @S @F }",
+        "void F(void) { FOREACH(x) { @S @F } }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereTheFenceMayRunElsewhere) {
+  for (const std::string text :
+       {"void F(void) { @S auto f = [] { @F }; }", "void F(void) { @S if (a) { @F } }",
+        "void F(void) { @S } void G(void) { @F }", "void F(void) { @S @F f = &my_fence; }",
+        "void F(void) { @S @F asm(\"mfence\"); }", "void F(void) { @S @F publish_fence(); }",
+        "void F(void) { @S _Pragma(\"omp parallel\") @F }",
+        "#define P() __sync_synchronize()\nvoid F(void) { @S @F }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereTheTextIsNotOneFunction) {
+  for (const std::string text :
+       {"#define X a\nvoid F(void) { X; @S @F }", "void F(void) {\n#ifdef A\n @S @F \n#endif\n}",
+        "void F(void) { @S @F }\n#ifdef A\n{\n#endif\n", "auto f = [] { @S @F };",
+        "class A { void F(void) { @S @F } };", "void A::F(void) { @S @F }",
+        "template <class T> void F(T a) { @S @F }", "void F(auto a) { @S @F }",
+        "void F(void) try { @S @F } catch (...) {}", "F(x) { @S @F }", "LOCK() F(x) { @S @F }",
+        "void F(a) int a; { @S @F }", "@S @F"}) {
     EXPECT_EQ(Of(text), 0) << text;
   }
   // Compiled for each who includes it.
-  Write("other.c", "#include \"main.c\"\n");
-  const std::string file = Write("main.c", "void F(void) {\n" + both + "}");
-  ProgramText program({file, directory_ + "/other.c"}, {}, std::numeric_limits<std::time_t>::max());
+  const std::string file = Write("main.c", Expanded("void F(void) { @S @F }"));
+  const std::string other = Write("other.c", "#include \"main.c\"\n");
+  ProgramText program({file, other}, {}, std::numeric_limits<std::time_t>::max());
   EXPECT_TRUE(program.complete());
   EXPECT_TRUE(program.StoreAt(file, 2, {}).known);
   EXPECT_EQ(program.StoreAt(file, 2, {}).before_fences, 0);
 }
 
+TEST_F(StoreBeforeFencesTest, NotToWhatMayBeAnotherObjectEachTime) {
+  for (const std::string text :
+       {"void F(int ready) { @S @F }", "void F(int* ready) { @S @F }",
+        "void F(word& ready) { @S @F }", "void F(word<int> ready) { @S @F }",
+        "void F(void) { int ready; @S @F }", "void F(void) { int a, ready; @S @F }",
+        "void F(void) { __atomic_store_n(p->ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_store_n(&p->ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_store_n(&p[i].ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_exchange_n(&ready, 1, __ATOMIC_RELAXED); @F }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
 TEST_F(StoreBeforeFencesTest, AnyWhereThereAreSeveralOrNone) {
-  const std::string store = kStore, fence = kFence;
-  EXPECT_EQ(Of("void F(void) {\n__atomic_load_n(&a, 0); " + store + fence + "}"), -1);
-  EXPECT_EQ(Of("void F(void) {\nready, 1;\n" + fence + "}"), -1);
-  EXPECT_EQ(Of("void F(void) {\nready, 1;\n" + fence + "}", "store"), -1);
+  EXPECT_EQ(Of("void F(void) {\n__atomic_load_n(&a, 0); __atomic_store_n(&ready, 1, 0); @F }"), -1);
+  EXPECT_EQ(Of("void F(void) { ready, 1; @F }"), -1);
+  EXPECT_EQ(Of("void F(void) { ready, 1; @F }", "store"), -1);
 }
 
 TEST_F(ProgramTextTest, ThreadsMix) {
