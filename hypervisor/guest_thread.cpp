@@ -930,7 +930,9 @@ bool GuestThread::PrefersNative() {
 void GuestThread::StartTracked() {
   const TrackOptions& options = process_->options().tracking;
   const SharingPolicy policy = process_->address_space().policy();
-  carrier_->SetNative(policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared);
+  const bool native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
+  if (native) process_->tracking()->OnNative(*carrier_);
+  carrier_->SetNative(native);
   shortest_patience_ = patience_ = options.hot_after != 0 ? options.hot_after : kPatience;
   if (adaptive_) {
     GuestCodeCache::ThreadOf(*carrier_).leave_after =
@@ -950,6 +952,7 @@ void GuestThread::GoNative() {
     }
   }
   process_->address_space().OpenOwn(*carrier_);
+  process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(true);
   GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
   native_since_ = ProcessorTime();

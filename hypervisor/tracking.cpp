@@ -203,6 +203,12 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   UpdateAloneLocked();
 }
 
+void Tracking::OnNative(Carrier& carrier) {
+  if (carrier.was_native()) return;
+  const std::lock_guard lock(mutex_);
+  Observer().OnNative(NumberOf(carrier));
+}
+
 bool Tracking::TryQuiet(Carrier& carrier) {
   if (!alone_.load(std::memory_order_relaxed)) return false;
   {

@@ -71,6 +71,8 @@ class Tracking {
   // On the new thread, before it runs.
   void OnThreadRuns(Carrier& carrier, pid_t tid);
   void OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid);
+  // The thread runs natively, or is about to.
+  void OnNative(Carrier& carrier);
   // The thread is the only one left, and everything is ordered before now: tracking pauses until
   // the next thread is made. True: the thread goes to View::kWhole. Cheap when it is not so.
   bool TryQuiet(Carrier& carrier);

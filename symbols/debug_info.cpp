@@ -506,7 +506,8 @@ std::optional<DebugInfo::Operation> DebugInfo::OperationAt(std::uint64_t address
     operation.statement = LineOf(address);
   } else {
     // Where gcc optimises, the place may be that of another call.
-    if (!operation.order && by_gcc && optimised) return std::nullopt;
+    operation.is_certain = !by_gcc || !optimised;
+    if (!operation.order && !operation.is_certain) return std::nullopt;
     operation.statement = CallOf(*unit, chain[depth]);
     MakeAbsolute(*unit, operation.statement);
   }

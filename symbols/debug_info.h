@@ -48,6 +48,7 @@ class DebugInfo {
     bool is_function = false;
     // Else where the program does so.
     SourceFrame statement;
+    bool is_certain = true;  // false: or at another call of the same function
   };
   std::optional<Operation> OperationAt(std::uint64_t address, std::string function = {});
 

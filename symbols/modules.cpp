@@ -349,6 +349,15 @@ std::vector<const Module*> Modules::Loaded() {
   return modules;
 }
 
+std::vector<const Module*> Modules::Gone() {
+  const std::shared_lock lock(mutex_);
+  std::vector<const Module*> modules;
+  for (const Entry& entry : entries_) {
+    if (entry.end_generation != kStillMapped) modules.push_back(entry.module.get());
+  }
+  return modules;
+}
+
 std::string BuildIdOfFile(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};

@@ -106,6 +106,9 @@ class Modules {
   // Those mapped when last looked at, lowest first.
   std::vector<const Module*> Loaded();
 
+  // Those that were mapped before and are not any more.
+  std::vector<const Module*> Gone();
+
   // As given in the options.
   const MemoryReader& memory() const { return options_.memory; }
 

@@ -136,6 +136,73 @@ bool IsPlainUpdate(Tokens statement) {
   return changes || (uses > 1 && Has(statement, "="));
 }
 
+// Whether the word stands for something that makes a thread go on with another one's work, or
+// interrupts it.
+bool MixesThreadsBy(Tokens tokens, std::size_t at) {
+  const std::string_view word = tokens[at].text;
+  for (const std::string_view whole : {"co_await", "co_yield", "co_return", "swapcontext",
+                                       "setcontext", "makecontext", "sigaction", "sigset"}) {
+    if (word == whole) return true;
+  }
+  for (const std::string_view part :
+       {"fiber", "Fiber", "coroutine", "Coroutine", "fcontext", "ucontext"}) {
+    if (word.find(part) != std::string_view::npos) return true;
+  }
+  return word == "signal" && at + 1 < tokens.size() && tokens[at + 1].text == "(";
+}
+
+// Whether the tokens are the name of one object: x, x.y, ns::x.
+bool IsFixedObject(Tokens tokens) {
+  if (!tokens.empty() && tokens.front().text == "::") tokens = tokens.subspan(1);
+  if (tokens.size() % 2 == 0) return false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view text = tokens[i].text;
+    if (i % 2 == 0 ? !tokens[i].IsWord() || text == "this" : text != "." && text != "::")
+      return false;
+  }
+  return true;
+}
+
+// The object that a statement stores to, if it is nothing but the call of an atomic store and that
+// is clear; otherwise empty.
+Tokens ObjectOfStore(Tokens statement, const NamedOperation& operation) {
+  if (operation.end != statement.size() || operation.arguments.empty()) return {};
+  const Tokens before = statement.first(operation.begin);
+  const std::string_view name = operation.name;
+  Tokens object;
+  if (name == "store") {
+    if (before.size() < 2 || before.back().text != ".") return {};
+    object = before.first(before.size() - 1);
+  } else {
+    constexpr std::array<std::string_view, 4> kStores = {
+        "atomic_store_explicit", "__atomic_store_n", "__atomic_store", "__c11_atomic_store"};
+    if (std::find(kStores.begin(), kStores.end(), name) == kStores.end() || !before.empty())
+      return {};
+    object = operation.arguments.front();
+    if (object.front().text != "&") return {};
+    object = object.subspan(1);
+  }
+  return IsFixedObject(object) ? object : Tokens();
+}
+
+// Whether `name` may be declared among the tokens: stands where no expression would have it.
+bool MayDeclare(Tokens tokens, std::string_view name) {
+  constexpr std::array<std::string_view, 14> kBeforeUse = {
+      "(", "!", "=", "==", "!=", "<=", ">=", "&&", "||", ";", "{", "}", "return", "+"};
+  const auto is_before_use = [&](const Token& token) {
+    return std::find(kBeforeUse.begin(), kBeforeUse.end(), token.text) != kBeforeUse.end();
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].text != name) continue;
+    if (i == 0) return true;
+    const bool is_address =
+        i >= 2 && tokens[i - 1].text == "&" &&
+        (tokens[i - 2].text == "(" || tokens[i - 2].text == "," || tokens[i - 2].text == "=");
+    if (!is_address && !is_before_use(tokens[i - 1])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool IsSystemFile(std::string_view path) {
@@ -169,13 +236,13 @@ ProgramText::ProgramText(const std::vector<std::string>& files,
   }
   for (const auto& [path, text] : files_) {
     AddMacros(*text);
-    fences_ = fences_ | FencesIn(text->tokens());
+    NoteFences(*text);
     for (const SourceText::Directive& directive : text->directives()) {
-      fences_ = fences_ | FencesIn(directive.tokens);
       has_flushes_ =
           has_flushes_ || (Has(directive.tokens, "omp") && Has(directive.tokens, "flush"));
     }
   }
+  for (const auto& [name, words] : macros_) own_macros_.insert(name);
   atomic_ = DeclaredBy(&IsAtomicType);
   volatile_ = DeclaredBy(&IsVolatile);
 }
@@ -248,6 +315,7 @@ void ProgramText::ReadSystem() {
   for (const std::string& path : system_wanted_) Read(path, true);
   for (const auto& [path, text] : system_files_) AddMacros(*text);
   hiding_.clear();
+  jumping_.clear();
 }
 
 void ProgramText::AddMacros(const SourceText& text) {
@@ -258,6 +326,21 @@ void ProgramText::AddMacros(const SourceText& text) {
     for (const Token& token : tokens.subspan(2)) {
       if (token.IsWord() || token.text == "##") words.insert(token.text);
     }
+  }
+}
+
+void ProgramText::NoteFences(const SourceText& text) {
+  for (const Fence& fence : AllFencesIn(text.tokens())) {
+    fences_ = fences_ | fence.order;
+    if (!Includes(fence.order, StatedOrder::kReleases)) continue;
+    if (fenced_file_ == nullptr) fenced_file_ = &text;
+    fences_anywhere_ = fences_anywhere_ || !fence.is_call || fenced_file_ != &text;
+    if (!fences_anywhere_) releasing_fences_.push_back(fence.at);
+  }
+  for (const SourceText::Directive& directive : text.directives()) {
+    const StatedOrder order = FencesIn(directive.tokens);
+    fences_ = fences_ | order;
+    fences_anywhere_ = fences_anywhere_ || Includes(order, StatedOrder::kReleases);
   }
 }
 
@@ -309,20 +392,33 @@ ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
   return declared;
 }
 
-bool ProgramText::HidesAtomic(std::string_view word) {
+bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers) {
   const auto macro = macros_.find(word);
   if (macro == macros_.end()) return false;
   // A macro that names itself is not expanded again.
-  const auto [known, is_new] = hiding_.try_emplace(word, false);
+  const auto [known, is_new] = answers.try_emplace(word, false);
   if (!is_new) return known->second;
   bool hides = false;
-  for (const std::string_view part : macro->second) {
-    hides = hides || part == "##" || IsAssembler(part) || part == "volatile" ||
-            part == "__volatile__" || part == "_Atomic" || part == "_Pragma" ||
-            part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
-            IsAtomicWord(part) || IsMemberOperation(part) || HidesAtomic(part);
-  }
-  return hiding_[word] = hides;
+  for (const std::string_view part : macro->second)
+    hides = hides || part == "##" || is_it(part) || Hides(part, is_it, answers);
+  return answers[word] = hides;
+}
+
+bool ProgramText::HidesAtomic(std::string_view word) {
+  const auto is_atomic = [](std::string_view part) {
+    return IsAssembler(part) || part == "volatile" || part == "__volatile__" || part == "_Atomic" ||
+           part == "_Pragma" || part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
+           IsAtomicWord(part) || IsMemberOperation(part);
+  };
+  return Hides(word, is_atomic, hiding_);
+}
+
+bool ProgramText::HidesJump(std::string_view word) {
+  const auto is_jump = [](std::string_view part) {
+    return part == "goto" || part == "switch" || part == "case" || part == "default" ||
+           part == "_Pragma" || IsAssembler(part);
+  };
+  return Hides(word, is_jump, jumping_);
 }
 
 const SourceText* ProgramText::TextOf(const std::string& file) const {
@@ -350,6 +446,86 @@ StatedOrder ProgramText::OrderAt(const std::string& file, int line, std::string_
   StatedOrder order = StatedOrder::kNeither;
   for (const NamedOperation& operation : operations) order = order | operation.order;
   return order;
+}
+
+ProgramText::Store ProgramText::StoreAt(const std::string& file, int line, std::string_view name) {
+  const SourceText* const text = complete_ ? TextOf(file) : nullptr;
+  if (text == nullptr) return {};
+  const Tokens statements = text->StatementsAt(line);
+  const std::vector<NamedOperation> operations = OperationsIn(statements, name);
+  if (operations.size() != 1) return {};
+  Store store{true, 0};
+  if (fences_anywhere_ || text != fenced_file_) return store;
+  std::size_t begin = operations.front().begin;
+  while (begin > 0 && !EndsStatement(statements[begin - 1])) --begin;
+  std::size_t end = begin;
+  while (end < statements.size() && !EndsStatement(statements[end])) ++end;
+  const std::size_t first = text->IndexOf(statements);
+  const auto [known, is_new] = precede_fences_.try_emplace(first + begin, false);
+  if (is_new) known->second = PrecedesFences(Normal(file), *text, first + begin, first + end);
+  if (known->second) store.before_fences = text->tokens()[first + begin].line;
+  return store;
+}
+
+bool ProgramText::PrecedesFences(const std::string& path, const SourceText& text, std::size_t begin,
+                                 std::size_t end) {
+  const Tokens tokens = text.tokens();
+  const Tokens statement = tokens.subspan(begin, end - begin);
+  if (end == tokens.size() || tokens[end].text != ";") return false;
+  const std::vector<NamedOperation> operations = OperationsIn(statement, {});
+  std::vector<NamedOperation> members = OperationsIn(statement, "store");
+  members.insert(members.end(), operations.begin(), operations.end());
+  const Tokens object = members.size() == 1 ? ObjectOfStore(statement, members[0]) : Tokens();
+  if (object.empty()) return false;
+  const auto function = text.FunctionAround(begin);
+  if (!function) return false;
+  for (const std::size_t fence : releasing_fences_) {
+    if (fence < end || !function->HasOuter(fence)) return false;
+  }
+  const Tokens whole = tokens.subspan(function->begin, function->close + 1 - function->begin);
+  // What the preprocessor or a jump may change is not what it seems.
+  if (text.HasDirectiveIn(whole.front().line, whole.back().line)) return false;
+  ReadSystem();
+  if (!system_complete_) return false;
+  for (const Token& token : whole) {
+    const std::string_view word = token.text;
+    if (word == "goto" || word == "_Pragma" || IsAssembler(word) || own_macros_.contains(word) ||
+        HidesJump(word)) {
+      return false;
+    }
+  }
+  const Tokens above = tokens.subspan(function->begin, begin - function->begin);
+  // What is included may be compiled several times, each time with an object of its own.
+  return !MayDeclare(above, object.front().text) && !IsIncluded(path);
+}
+
+bool ProgramText::IsIncluded(const std::string& path) const {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  for (const auto& [including, text] : files_) {
+    for (const SourceText::Directive& directive : text->directives()) {
+      bool is_include = false, quoted = false;
+      const std::string_view included = IncludedBy(directive, is_include, quoted);
+      if (is_include && included.substr(included.rfind('/') + 1) == name) return true;
+    }
+  }
+  return false;
+}
+
+bool ProgramText::MixesThreads() {
+  if (mixes_threads_) return *mixes_threads_;
+  const auto mixes = [](Tokens tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (MixesThreadsBy(tokens, i)) return true;
+    }
+    return false;
+  };
+  mixes_threads_ = std::any_of(files_.begin(), files_.end(), [&](const auto& file) {
+    const auto& directives = file.second->directives();
+    return mixes(file.second->tokens()) ||
+           std::any_of(directives.begin(), directives.end(),
+                       [&](const auto& directive) { return mixes(directive.tokens); });
+  });
+  return *mixes_threads_;
 }
 
 bool ProgramText::HasOthers(Tokens statements, const std::vector<NamedOperation>& operations,

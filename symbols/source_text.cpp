@@ -88,6 +88,45 @@ bool AssemblerOrders(Tokens tokens, std::size_t at) {
   return false;
 }
 
+// Functions that do nothing else.
+bool IsFenceFunction(std::string_view word) {
+  return word == "atomic_thread_fence" || word == "__atomic_thread_fence" ||
+         word == "__c11_atomic_thread_fence" || word == "__sync_synchronize";
+}
+
+// Whether braces that come after `head` leave names what they are outside: those of a namespace,
+// or of extern "C".
+bool IsTransparent(Tokens head) {
+  if (head.empty()) return false;
+  const std::string_view first = head.front().text;
+  return first == "namespace" ||
+         (head.size() > 1 && first == "inline" && head[1].text == "namespace") ||
+         (head.size() == 2 && first == "extern" && head.back().IsString());
+}
+
+// Whether braces that come after `head` are the body of a function that is no member, template or
+// lambda.
+bool IsFunctionHead(Tokens head) {
+  if (!head.empty() && head.back().text == "noexcept") head = head.first(head.size() - 1);
+  if (head.empty() || head.back().text != ")") return false;
+  std::size_t open = head.size() - 1;
+  for (int depth = 1; depth > 0 && open > 0;) {
+    const std::string_view text = head[--open].text;
+    depth += text == ")" ? 1 : text == "(" ? -1 : 0;
+  }
+  // A type, a name, and the parameters; no other brackets.
+  if (open < 2 || !head[open - 1].IsWord() || head[open - 2].text == "::") return false;
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const std::string_view text = head[i].text;
+    for (const std::string_view other : {"if", "for", "while", "switch", "catch", "else", "do",
+                                         "return", "template", "operator", "auto", "requires"}) {
+      if (text == other) return false;
+    }
+    if (i < open && (text == "(" || text == "[" || text == "=")) return false;
+  }
+  return true;
+}
+
 // The order that an argument is, if it is a constant by name.
 std::optional<StatedOrder> ConstantOf(Tokens argument) {
   if (argument.empty()) return std::nullopt;
@@ -166,13 +205,13 @@ bool IsMemberOperation(std::string_view word) {
   return word.starts_with("fetch_");
 }
 
-StatedOrder FencesIn(Tokens tokens) {
-  StatedOrder fences = StatedOrder::kNeither;
+std::vector<Fence> AllFencesIn(Tokens tokens) {
+  std::vector<Fence> fences;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view word = tokens[i].text;
     if (!tokens[i].IsWord()) continue;
     if (IsAssembler(word)) {
-      if (AssemblerOrders(tokens, i)) fences = StatedOrder::kBoth;
+      if (AssemblerOrders(tokens, i)) fences.push_back({i, StatedOrder::kBoth, false});
       continue;
     }
     const bool called = i + 1 < tokens.size() && tokens[i + 1].text == "(";
@@ -180,10 +219,17 @@ StatedOrder FencesIn(Tokens tokens) {
     const auto calls = OperationsIn(tokens.subspan(i), word);
     const bool takes_order = word == "atomic_thread_fence" || word == "__atomic_thread_fence";
     // A consume fence is an acquire fence.
-    fences = fences |
-             (called && takes_order && !calls.empty() ? calls.front().order : StatedOrder::kBoth);
+    const StatedOrder order =
+        called && takes_order && !calls.empty() ? calls.front().order : StatedOrder::kBoth;
+    fences.push_back({i, order, called && IsFenceFunction(word)});
   }
   return fences;
+}
+
+StatedOrder FencesIn(Tokens tokens) {
+  StatedOrder order = StatedOrder::kNeither;
+  for (const Fence& fence : AllFencesIn(tokens)) order = order | fence.order;
+  return order;
 }
 
 SourceText::SourceText(std::string text) : text_(std::move(text)) {
@@ -265,6 +311,51 @@ Tokens SourceText::StatementsAt(int line) const {
     while (last != tokens_.end() && !EndsStatement(*last)) ++last;
   }
   return {first, last};
+}
+
+bool SourceText::HasDirectiveIn(int first_line, int last_line) const {
+  return std::any_of(directives_.begin(), directives_.end(), [&](const Directive& directive) {
+    return directive.line >= first_line && directive.line <= last_line;
+  });
+}
+
+bool SourceText::Function::HasOuter(std::size_t at) const {
+  return std::binary_search(outer.begin(), outer.end(), at);
+}
+
+std::optional<SourceText::Function> SourceText::FunctionAround(std::size_t at) const {
+  const auto head_of = [this](std::size_t open) {
+    std::size_t begin = open;
+    while (begin > 0 && !EndsStatement(tokens_[begin - 1])) --begin;
+    return Tokens(tokens_).subspan(begin, open - begin);
+  };
+  std::vector<std::size_t> around, open;
+  Function function;
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    if (i == at) around = open;
+    if (tokens_[i].text == "{") open.push_back(i);
+    if (tokens_[i].text != "}") continue;
+    // Braces that do not match, for instance in branches of #if, may hide any others.
+    if (open.empty()) return std::nullopt;
+    if (!around.empty() && open.back() == around.back()) function.close = i;
+    open.pop_back();
+  }
+  if (!open.empty() || around.empty() || !IsFunctionHead(head_of(around.back())))
+    return std::nullopt;
+  function.open = around.back();
+  function.begin = IndexOf(head_of(function.open));
+  around.pop_back();
+  if (!std::all_of(around.begin(), around.end(),
+                   [&](std::size_t outer) { return IsTransparent(head_of(outer)); })) {
+    return std::nullopt;
+  }
+  int depth = 0;
+  for (std::size_t i = function.open + 1; i < function.close; ++i) {
+    if (tokens_[i].text == "}") --depth;
+    if (depth == 0) function.outer.push_back(i);
+    if (tokens_[i].text == "{") ++depth;
+  }
+  return function;
 }
 
 std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name) {

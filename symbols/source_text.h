@@ -23,10 +23,13 @@ struct Token {
 using Tokens = std::span<const Token>;
 
 // What a memory order makes of an atomic operation; kBoth also where it is not known. The values
-// are sets, so that | gives what any of several orders does.
+// are sets, so that | gives what any of several orders does, & what both do.
 enum class StatedOrder : std::uint8_t { kNeither = 0, kAcquires = 1, kReleases = 2, kBoth = 3 };
 constexpr StatedOrder operator|(StatedOrder a, StatedOrder b) {
   return static_cast<StatedOrder>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr StatedOrder operator&(StatedOrder a, StatedOrder b) {
+  return static_cast<StatedOrder>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 constexpr bool Includes(StatedOrder order, StatedOrder part) { return (order | part) == order; }
 
@@ -41,7 +44,14 @@ bool IsMemberOperation(std::string_view word);
 // The word that inline assembly begins with.
 bool IsAssembler(std::string_view word);
 
-// What fences the tokens may be: anything that orders accesses without being one of them.
+// What may be a fence: anything that orders accesses without being one of them.
+struct Fence {
+  std::size_t at = 0;  // the token that says so
+  StatedOrder order = StatedOrder::kBoth;
+  bool is_call = false;  // right there, of a function that is known to be a fence and no more
+};
+std::vector<Fence> AllFencesIn(Tokens tokens);
+// What all of them order.
 StatedOrder FencesIn(Tokens tokens);
 
 class SourceText {
@@ -59,6 +69,22 @@ class SourceText {
 
   Tokens tokens() const { return tokens_; }
   const std::vector<Directive>& directives() const { return directives_; }
+  // The index in tokens() of the first of `part`, which is part of them.
+  std::size_t IndexOf(Tokens part) const {
+    return static_cast<std::size_t>(part.data() - tokens_.data());
+  }
+  bool HasDirectiveIn(int first_line, int last_line) const;
+
+  // A function that is no member of a class and no template, as tokens.
+  struct Function {
+    std::size_t begin = 0, open = 0, close = 0;  // its first one, and its body's braces
+    std::vector<std::size_t> outer;  // in the body, but in no braces inside it; ascending
+    bool HasOuter(std::size_t at) const;
+  };
+  // The function that has the token `at` in its body, outside all braces in there. Nothing where
+  // that is not clear.
+  std::optional<Function> FunctionAround(std::size_t at) const;
+
   // All statements of which something stands on that line, as one run of tokens. They end at
   // semicolons and braces.
   Tokens StatementsAt(int line) const;

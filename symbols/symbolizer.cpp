@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -291,21 +292,24 @@ class Symbolizer::Implementation {
     return answer;
   }
 
-  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool is_store) {
-    if (!options_.use_files || stack.empty()) return {};
+  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool writes, bool reads) {
+    if (!options_.use_files || stack.empty()) return OrderAnswer::Unknown(writes);
     const std::unique_lock lock(mutex_);
+    // Other modules may have brought fences.
+    if (const auto now = modules_.generation(); std::exchange(orders_generation_, now) != now)
+      orders_.clear();
     const auto known = orders_.find(stack[0]);
     if (known != orders_.end()) return known->second;
     std::string function;
     for (std::size_t i = 0; i < stack.size(); ++i) {
       const std::uint64_t pc = i == 0 ? stack[0] : stack[i] - 1;
-      OrderAnswer answer;
-      const bool is_callers = !OrderAtLocked(pc, is_store && i == 0, function, answer);
+      OrderAnswer answer = OrderAnswer::Unknown(writes);
+      const bool is_callers = !OrderAtLocked(pc, !reads && i == 0, function, answer);
       if (is_callers) continue;
       if (i == 0) orders_[pc] = answer;
       return answer;
     }
-    return {};
+    return OrderAnswer::Unknown(writes);
   }
 
   bool IsPlainBySource(std::uint64_t pc) {
@@ -355,7 +359,7 @@ class Symbolizer::Implementation {
   };
 
   // False: the function that `pc` lies in is the operation `function`, whose order its caller
-  // knows.
+  // knows. `is_store`: the instruction there does not read.
   bool OrderAtLocked(std::uint64_t pc, bool is_store, std::string& function, OrderAnswer& answer) {
     const Module* const module = modules_.Find(pc);
     if (module == nullptr) return true;
@@ -375,6 +379,9 @@ class Symbolizer::Implementation {
     const SourceFrame& statement = operation->statement;
     ProgramText* const text = TextOf(*module, contents);
     if (text == nullptr || !text->Owns(statement.file)) return true;
+    // Whatever its order: it may be the first of several copies of the statement.
+    if (answer.early_store == OrderAnswer::kAnyStore && operation->is_certain)
+      answer.early_store = EarlyStoreAt(*text, statement, operation->function);
     StatedOrder order = StatedOrder::kBoth;
     if (operation->order) {
       order = *operation->order;
@@ -392,7 +399,45 @@ class Symbolizer::Implementation {
       answer.by_text = true;
       answer.statement = statement;
     }
-    if (order != StatedOrder::kBoth) answer.order = order | FencesLocked();
+    if (order == StatedOrder::kBoth) return true;
+    const StatedOrder fences = FencesLocked();
+    answer.order = answer.first_order = order | fences;
+    if (answer.early_store != 0 && answer.early_store != OrderAnswer::kAnyStore &&
+        FencesAreInLocked(*module, statement.file)) {
+      answer.first_order = order | (fences & StatedOrder::kAcquires);
+    }
+    return true;
+  }
+
+  // OrderAnswer::early_store of a store there.
+  std::uint16_t EarlyStoreAt(ProgramText& text, const SourceFrame& statement,
+                             const std::string& function) {
+    const ProgramText::Store store = text.StoreAt(statement.file, statement.line, function);
+    if (!store.known) return OrderAnswer::kAnyStore;
+    if (store.before_fences == 0) return 0;
+    std::string file = std::filesystem::path(statement.file).lexically_normal().string();
+    const auto [at, is_new] =
+        early_stores_.try_emplace({std::move(file), store.before_fences}, early_stores_.size() + 1);
+    return at->second < OrderAnswer::kAnyStore ? static_cast<std::uint16_t>(at->second) : 0;
+  }
+
+  // Whether the module's code from `file` is the only code of the program that may run release
+  // fences, or ever was, and whether threads run only what they have begun themselves.
+  bool FencesAreInLocked(const Module& fenced, const std::string& file) {
+    for (const Module* module : modules_.Gone()) {
+      if (!IsSystemLibrary(module->path)) return false;
+    }
+    for (const Module* module : modules_.Loaded()) {
+      if (module->is_vdso() || IsSystemLibrary(module->path)) continue;
+      Contents& contents = ContentsOf(*module);
+      if (!contents.debug_info) continue;
+      ProgramText* const text = TextOf(*module, contents);
+      if (text == nullptr || text->MixesThreads()) return false;
+      if (module != &fenced &&
+          (text->Contains(file) || Includes(text->fences(), StatedOrder::kReleases))) {
+        return false;
+      }
+    }
     return true;
   }
 
@@ -543,6 +588,9 @@ class Symbolizer::Implementation {
   std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
   std::set<std::uint64_t> answer_pages_;  // with answers
   std::map<std::uint64_t, OrderAnswer> orders_;
+  std::uint32_t orders_generation_ = 0;
+  // Numbers of statements, by file and line; OrderAnswer::early_store.
+  std::map<std::pair<std::string, int>, std::size_t> early_stores_;
   std::map<std::uint64_t, bool> plain_code_;
   SourceLines sources_;
 };
@@ -589,8 +637,9 @@ bool Symbolizer::IsAtomicBySource(std::uint64_t pc) {
   return implementation_->IsAtomicBySource(pc);
 }
 
-Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack, bool is_store) {
-  return implementation_->OrderOf(stack, is_store);
+Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack, bool writes,
+                                            bool reads) {
+  return implementation_->OrderOf(stack, writes, reads);
 }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }

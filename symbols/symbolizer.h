@@ -120,13 +120,26 @@ class Symbolizer {
   // What order the atomic operation has that the instruction stack[0] belongs to; `stack` goes on
   // with return addresses. It is believed if it is a constant in debug info, or by name in the
   // text of the statement, and nothing that the program was built from can be a fence that makes
-  // up for it; everything else is kBoth. `is_store`: the instruction does not read.
+  // up for it; everything else is kBoth. `writes`, `reads`: what the instruction does.
   struct OrderAnswer {
     StatedOrder order = StatedOrder::kBoth;
     bool by_text = false;   // else by debug info
     SourceFrame statement;  // by_text: where
+    // Not 0: the number of a statement that comes before all release fences there are (see
+    // ProgramText::StoreAt; a statement may be many instructions). A thread that executes it for
+    // the first time has run none of them, and then the order is `first_order`. Numbers are never
+    // given to another statement. kAnyStore: it is not known whether it is one of them, or which.
+    std::uint16_t early_store = 0;
+    StatedOrder first_order = StatedOrder::kBoth;
+
+    static constexpr std::uint16_t kAnyStore = 0xffff;
+    static OrderAnswer Unknown(bool writes) {
+      OrderAnswer answer;
+      if (writes) answer.early_store = kAnyStore;
+      return answer;
+    }
   };
-  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool is_store);
+  OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool writes, bool reads);
 
   // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.
   // False without debug info or source. Remembered.

@@ -98,18 +98,20 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
 void AtomicPlaces::NoteOrder(std::uint64_t ip, EventKind kind, MemoryOrder order,
                              const Symbolizer::OrderAnswer& why) {
   if (!options_.explain) return;
+  const bool first_only = why.first_order != why.order;
   orders_.insert(fmt::format(
-      "{}, {}: {}\n    {}\n",
+      "{}, {}{}: {}\n    {}{}\n",
       kind == EventKind::kAtomicRead    ? "load"
       : kind == EventKind::kAtomicWrite ? "store"
                                         : "read-modify-write",
       order == MemoryOrder::kRelaxed   ? "relaxed"
       : order == MemoryOrder::kAcquire ? "acquire only"
                                        : "release only",
-      DescribeCode(symbolizer_.ResolveCode(ip)),
+      first_only ? " the first time in a thread" : "", DescribeCode(symbolizer_.ResolveCode(ip)),
       why.by_text
           ? fmt::format("source: {}:{} says so", BaseName(why.statement.file), why.statement.line)
-          : "debug info: the order is a constant"));
+          : "debug info: the order is a constant",
+      first_only ? ", and all release fences come after it in its function" : ""));
 }
 
 void AtomicPlaces::Explain() {

@@ -131,9 +131,9 @@ void ExecutionEvents::NoteModules() {
   }
 }
 
-inline void ExecutionEvents::Complete(Event& event, Counts counts) {
+inline void ExecutionEvents::Complete(Event& event, Counts counts, ThreadState& thread) {
   event.order = trapline::IsAtomic(event.kind) && counts != Counts::kAsAccess
-                    ? OrderOf(event)
+                    ? OrderOf(event, thread)
                     : MemoryOrder::kRelaxed;
   event.flags = counts == Counts::kAsOrder ? kOnlyOrders : 0;
   if (event.kind == EventKind::kRead) read_places_.Note(event.address, event.size, event.ip);
@@ -172,30 +172,53 @@ void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t 
   event.size = size;
   event.ip = ip;
   event.stack = context;
-  Complete(event, counts);
+  Complete(event, counts, ThreadOf(thread));
   Feed(event);
 }
 
-MemoryOrder ExecutionEvents::OrderOf(const Event& event) {
+MemoryOrder ExecutionEvents::OrderOf(const Event& event, ThreadState& thread) {
   if (event.stack >= orders_.size()) orders_.resize(contexts_.size());
-  auto& known = orders_[event.stack];
-  if (!known) {
-    known = StatedOrder::kBoth;
+  KnownOrder& known = orders_[event.stack];
+  if (!known.known) {
+    known.known = true;
+    known.early_store = Symbolizer::OrderAnswer::Unknown(IsWrite(event.kind)).early_store;
     const std::vector<std::uint64_t> calls = stack(contexts_[event.stack].stack);
     // What the runtime reports is no instruction of the program's.
     if (!calls.empty() && calls.front() == event.ip) {
-      const auto stated = symbolizer_.OrderOf(calls, event.kind == EventKind::kAtomicWrite);
-      known = stated.order;
-      const MemoryOrder order = OrderOfKind(event.kind, stated.order);
+      const auto stated =
+          symbolizer_.OrderOf(calls, IsWrite(event.kind), event.kind != EventKind::kAtomicWrite);
+      known = {true, stated.order, stated.first_order, stated.early_store};
+      const MemoryOrder order = OrderOfKind(event.kind, stated.first_order);
       if (atomics_.explains() && order != OrderOfKind(event.kind, StatedOrder::kBoth)) {
         const std::lock_guard lock(said_mutex_);
         atomics_.NoteOrder(event.ip, event.kind, order, stated);
       }
     }
   }
-  const bool overruled = *known != StatedOrder::kBoth &&
-                         SaidOf(event.ip, event.address) == AtomicPlaces::Said::kAtomic;
-  return OrderOfKind(event.kind, overruled ? StatedOrder::kBoth : *known);
+  const StatedOrder order =
+      known.early_store != 0 ? OrderOfEarly(known, event.address, thread) : known.order;
+  const bool overruled =
+      order != StatedOrder::kBoth && SaidOf(event.ip, event.address) == AtomicPlaces::Said::kAtomic;
+  return OrderOfKind(event.kind, overruled ? StatedOrder::kBoth : order);
+}
+
+StatedOrder ExecutionEvents::OrderOfEarly(const KnownOrder& store, std::uint64_t address,
+                                          ThreadState& thread) {
+  constexpr std::size_t kMostKept = 64;
+  // At -O0 a statement stores to temporary variables, too.
+  const bool on_stack = address >= thread.stack_start && address < thread.stack_end;
+  if (!thread.all_told || on_stack) return store.order;
+  // A statement always stores to the same object: what may be the same one is there, too.
+  const auto is_same = [&](const std::pair<std::uint16_t, std::uint64_t>& made) {
+    constexpr std::uint16_t kAnyStore = Symbolizer::OrderAnswer::kAnyStore;
+    return made.first == kAnyStore ? made.second == address : made.first == store.early_store;
+  };
+  auto& done = thread.early_stores;
+  if (std::any_of(done.begin(), done.end(), is_same)) return store.order;
+  thread.all_told = done.size() < kMostKept;
+  if (!thread.all_told) return store.order;
+  done.emplace_back(store.early_store, address);
+  return store.first_order;
 }
 
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
@@ -378,7 +401,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     if (&kept != &access) kept = access;
     kept.thread = thread;
     kept.stack = CachedContextOf(*state, kept.ip, kept.stack);
-    Complete(kept, counts);
+    Complete(kept, counts, *state);
     if (trapline::IsAtomic(kept.kind)) [[unlikely]] {
       const bool acquires_later =
           kept.kind == EventKind::kAtomicRead || kept.kind == EventKind::kAtomicRmw;
@@ -604,6 +627,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     case TRAPLINE_IGNORE_SYNC_BEGIN:
     case TRAPLINE_IGNORE_SYNC_END:
       count(state.ignored_synchronisation, queued.kind == TRAPLINE_IGNORE_SYNC_BEGIN);
+      state.all_told = false;
       break;
     case TRAPLINE_BENIGN_RACE:
     case TRAPLINE_UNTRACK:
@@ -640,6 +664,7 @@ void ExecutionEvents::OnThreadStart(ThreadId parent, ThreadId child,
   state.stack_start = stack_start;
   state.stack_end = stack_end;
   state.thread_pointer = thread_pointer;
+  state.all_told = !user_level_threads_ && atomics_.options().plain.empty();
   // What lies there from before is not the new thread's.
   ClearHistory(parent, stack_start, stack_end);
   FeedFork(parent, child);
@@ -685,6 +710,7 @@ ThreadId ExecutionEvents::Identity(ThreadId thread, std::uint64_t address) const
 }
 
 void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) {
+  OnUserLevelThread();
   const ThreadId parent = Identity(thread);
   ThreadState& state = ThreadOf(fiber);
   state.tid = ThreadOf(thread).tid;
@@ -720,6 +746,7 @@ void ExecutionEvents::OnFiberName(ThreadId fiber, const std::string& name) {
 }
 
 void ExecutionEvents::OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t ip) {
+  OnUserLevelThread();
   const auto [known, is_new] = threads_.try_emplace(task);
   ThreadState& state = known->second;
   state.parent = Identity(thread);
@@ -730,6 +757,11 @@ void ExecutionEvents::OnTaskStart(ThreadId thread, ThreadId task, std::uint64_t 
   } else if (!state.creation_stack.empty() && state.creation_stack.front() != ip) {
     state.creation_stack.clear();
   }
+}
+
+void ExecutionEvents::OnUserLevelThread() {
+  if (std::exchange(user_level_threads_, true)) return;
+  for (auto& [thread, state] : threads_) state.all_told = false;
 }
 
 // --- memory
@@ -807,7 +839,10 @@ void ExecutionEvents::OnAfterAll(ThreadId thread) {
   Feed(event);
 }
 
-void ExecutionEvents::OnQuiet(ThreadId thread) { ClearHistory(thread, 0, std::uint64_t{1} << 47); }
+void ExecutionEvents::OnQuiet(ThreadId thread) {
+  ThreadOf(thread).all_told = false;
+  ClearHistory(thread, 0, std::uint64_t{1} << 47);
+}
 
 void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   // The parent reports what was found so far. The child's threads go on with new numbers, ordered
@@ -818,6 +853,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   survivor.tid = tid;
   survivor.locks.clear();
   survivor.lock_set = 0;
+  survivor.all_told = false;
   threads_.clear();
   threads_[thread] = std::move(survivor);
   ended_ = false;

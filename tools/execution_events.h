@@ -75,6 +75,10 @@ struct ThreadState {
   // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
   // done.
   std::uint64_t unacquired = 0, unacquired_size = 0;
+  // Whether everything that it has executed was told, and under its own name; and what of that has
+  // an OrderAnswer::early_store, with the address; stores to its stack apart.
+  bool all_told = false;
+  std::vector<std::pair<std::uint16_t, std::uint64_t>> early_stores;
 };
 
 // The circumstances of an access.
@@ -144,6 +148,7 @@ class ExecutionEvents : public ExecutionObserver {
                      std::uint64_t thread_pointer) override;
   void OnThreadRuns(ThreadId thread, pid_t tid) override;
   void OnThreadEnd(ThreadId thread) override;
+  void OnNative(ThreadId thread) override { ThreadOf(thread).all_told = false; }
   void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) override;
   void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, std::uint64_t left_start,
                      std::uint64_t left_end) override;
@@ -207,8 +212,8 @@ class ExecutionEvents : public ExecutionObserver {
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
-  // The memory order of an atomic access whose context is known.
-  MemoryOrder OrderOf(const Event& event);
+  // The memory order of an atomic access by the thread whose context is known.
+  MemoryOrder OrderOf(const Event& event, ThreadState& thread);
   void Feed(const Event& event) { Feed(std::span(&event, 1)); }
   void Feed(std::span<const Event> events);
   // What an access is, beyond what it does to memory: an atomic one that is not to be reported may
@@ -220,8 +225,10 @@ class ExecutionEvents : public ExecutionObserver {
   // Which of the user's names are those of modules.
   void NoteModules();
   // What an access's event has beyond what was seen of it; and what --explain is to say of it.
-  void Complete(Event& event, Counts counts);
+  void Complete(Event& event, Counts counts, ThreadState& thread);
   void NoteForExplanation(const Event& event);
+  // There are user-level threads: who has run a fence for whom is not known any more.
+  void OnUserLevelThread();
   // The child's ThreadState::creation_stack is known.
   void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
@@ -268,7 +275,17 @@ class ExecutionEvents : public ExecutionObserver {
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
   std::vector<CachedContext> cached_contexts_;
-  std::vector<std::optional<StatedOrder>> orders_;  // of atomic accesses by context, if asked for
+  // What Symbolizer::OrderAnswer says, of atomic accesses by context, if asked for.
+  struct KnownOrder {
+    bool known = false;
+    StatedOrder order = StatedOrder::kBoth, first_order = StatedOrder::kBoth;
+    std::uint16_t early_store = 0;
+  };
+  // Of one that may be, or is, an early store.
+  static StatedOrder OrderOfEarly(const KnownOrder& store, std::uint64_t address,
+                                  ThreadState& thread);
+  std::vector<KnownOrder> orders_;
+  bool user_level_threads_ = false;  // there were any
   ReadPlaces read_places_;
   // A word is said to be atomic from now on, and all that is known to have read it is a plain load:
   // its history ends unless the next event is an atomic access to it.

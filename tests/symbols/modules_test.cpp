@@ -18,6 +18,7 @@
 namespace trapline {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -209,6 +210,7 @@ TEST(ModulesTest, OldStacksStayKnown) {
   EXPECT_EQ(modules.Find(address), nullptr);
   EXPECT_EQ(modules.Find(address, generation), before);
   EXPECT_THAT(modules.Loaded(), SizeIs(0));
+  EXPECT_THAT(modules.Gone(), ElementsAre(before, after));
 }
 
 // What did change is looked at again, and if it is as it was, nothing is new.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -179,13 +180,152 @@ TEST_F(ProgramTextTest, PlainIsWhatHidesNothing) {
   EXPECT_TRUE(text.MayBeAtomic(file, 11));
 }
 
+// @S is a store to `ready`, @F a release fence, each on a line of its own.
+class StoreBeforeFencesTest : public ProgramTextTest {
+ protected:
+  static std::string Expanded(std::string text) {
+    const auto replace = [&](const std::string& mark, const std::string& by) {
+      for (std::size_t at = 0; (at = text.find(mark)) != std::string::npos;)
+        text.replace(at, mark.size(), by);
+    };
+    replace("@S", "\n__atomic_store_n(&ready, 1, __ATOMIC_RELAXED);\n");
+    replace("@F", "\n__atomic_thread_fence(__ATOMIC_RELEASE);\n");
+    return text;
+  }
+  // ProgramText::Store::before_fences of the store; -1 if it is not known which store it is.
+  int Of(const std::string& marked, std::string_view name = {}) {
+    const std::string text = Expanded(marked);
+    const std::string file = Write("main.c", text);
+    const auto store = static_cast<std::ptrdiff_t>(text.find("ready, 1"));
+    const auto line = 1 + std::count(text.begin(), text.begin() + store, '\n');
+    ProgramText program = ProgramTextTest::Of(file);
+    EXPECT_TRUE(program.complete());
+    const ProgramText::Store found = program.StoreAt(file, static_cast<int>(line), name);
+    return found.known ? found.before_fences : -1;
+  }
+};
+
+TEST_F(StoreBeforeFencesTest, WhereEveryCallOfTheFunctionMakesItFirst) {
+  for (const std::string body :
+       {"@S @F", "if (a) { b = 1; } else { return; } @S @F", "@S if (a) { return; } @F",
+        "for (int i = 0; i < 3; i++) G(i); @S @F", "@S while (a) { b--; } @F", "@S if (a) @F @F",
+        "if (__atomic_load_n(&ready, __ATOMIC_RELAXED)) return; @S @F",
+        "__atomic_thread_fence(__ATOMIC_ACQUIRE); @S @F"}) {
+    EXPECT_GT(Of("void F(void) {" + body + "}"), 0) << body;
+    EXPECT_GT(Of("static inline int* F(int a, struct s* b) {" + body + "}"), 0) << body;
+    EXPECT_GT(Of("int ready; namespace a { namespace { extern \"C\" { void F() noexcept {" + body +
+                 "} } } }"),
+              0)
+        << body;
+  }
+  EXPECT_GT(Of("void F(void) { atomic_store_explicit(&x.ready, 1, memory_order_relaxed);\n"
+               "atomic_thread_fence(memory_order_seq_cst); }"),
+            0);
+  EXPECT_EQ(Of("void F() {\n  a::x.\n  store(ready, 1);\n"
+               "  std::atomic_thread_fence(std::memory_order_release);\n}",
+               "store"),
+            2);
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereAFenceMayComeFirst) {
+  for (const std::string text :
+       {"void F(void) { @F @S }", "void F(void) { @S @F } void G() { @F }",
+        "void F(void) { if (a) @S @F }", "void F(void) { if (a) { @S } @F }",
+        "void F(void) { if (a) b(); else @S @F }", "void F(void) { for (;;) @S @F }",
+        "void F(void) { for (;;) { @S @F } }", "void F(void) { while (a) @S @F }",
+        "void F(void) { do @S while (0); @F }", "void F(void) { switch (a) { case 1: @S @F } }",
+        "void F(void) { again: @S @F }", "void F(void) { if (a) goto end; @S end: ; @F }",
+        "void F(void) { a ? b : @S @F }", "void F(void) { a && @S @F }",
+        "void F(void) { if (G(T{})) @S @F }", "void F(void) { FOREACH(x) @S @F }",
+        "void F(void) { FOREACH(x) { @S @F } }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereTheFenceMayRunElsewhere) {
+  for (const std::string text :
+       {"void F(void) { @S auto f = [] { @F }; }", "void F(void) { @S if (a) { @F } }",
+        "void F(void) { @S } void G(void) { @F }", "void F(void) { @S @F f = &my_fence; }",
+        "void F(void) { @S @F asm(\"mfence\"); }", "void F(void) { @S @F publish_fence(); }",
+        "void F(void) { @S _Pragma(\"omp parallel\") @F }",
+        "#define P() __sync_synchronize()\nvoid F(void) { @S @F }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
+TEST_F(StoreBeforeFencesTest, NotWhereTheTextIsNotOneFunction) {
+  for (const std::string text :
+       {"#define X a\nvoid F(void) { X; @S @F }", "void F(void) {\n#ifdef A\n @S @F \n#endif\n}",
+        "void F(void) { @S @F }\n#ifdef A\n{\n#endif\n", "auto f = [] { @S @F };",
+        "class A { void F(void) { @S @F } };", "void A::F(void) { @S @F }",
+        "template <class T> void F(T a) { @S @F }", "void F(auto a) { @S @F }",
+        "void F(void) try { @S @F } catch (...) {}", "F(x) { @S @F }", "LOCK() F(x) { @S @F }",
+        "void F(a) int a; { @S @F }", "@S @F"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+  // Compiled for each who includes it.
+  const std::string file = Write("main.c", Expanded("void F(void) { @S @F }"));
+  const std::string other = Write("other.c", "#include \"main.c\"\n");
+  ProgramText program({file, other}, {}, std::numeric_limits<std::time_t>::max());
+  EXPECT_TRUE(program.complete());
+  EXPECT_TRUE(program.StoreAt(file, 2, {}).known);
+  EXPECT_EQ(program.StoreAt(file, 2, {}).before_fences, 0);
+}
+
+TEST_F(StoreBeforeFencesTest, NotToWhatMayBeAnotherObjectEachTime) {
+  for (const std::string text :
+       {"void F(int ready) { @S @F }", "void F(int* ready) { @S @F }",
+        "void F(word& ready) { @S @F }", "void F(word<int> ready) { @S @F }",
+        "void F(void) { int ready; @S @F }", "void F(void) { int a, ready; @S @F }",
+        "void F(void) { __atomic_store_n(p->ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_store_n(&p->ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_store_n(&p[i].ready, 1, __ATOMIC_RELAXED); @F }",
+        "void F(void) { __atomic_exchange_n(&ready, 1, __ATOMIC_RELAXED); @F }"}) {
+    EXPECT_EQ(Of(text), 0) << text;
+  }
+}
+
+TEST_F(StoreBeforeFencesTest, AnyWhereThereAreSeveralOrNone) {
+  EXPECT_EQ(Of("void F(void) {\n__atomic_load_n(&a, 0); __atomic_store_n(&ready, 1, 0); @F }"), -1);
+  EXPECT_EQ(Of("void F(void) { ready, 1; @F }"), -1);
+  EXPECT_EQ(Of("void F(void) { ready, 1; @F }", "store"), -1);
+}
+
+TEST_F(ProgramTextTest, ThreadsMix) {
+  for (const char* mixes :
+       {"co_await x;", "swapcontext(&a, &b);", "sigaction(SIGUSR1, &a, 0);", "signal(SIGINT, f);",
+        "#include <ucontext.h>\n", "switch_to_fiber();"}) {
+    EXPECT_TRUE(Of(Write("main.c", mixes)).MixesThreads()) << mixes;
+  }
+  EXPECT_FALSE(Of(Write("main.c", "struct context signal; condition.notify();")).MixesThreads());
+}
+
 TEST_F(ProgramTextTest, AnyTextEnds) {
-  for (const char* odd :
-       {"", "#", "\\", "#define", "\"", "R\"", "R\"(", "'", "/*", "f(", "__atomic_(", "asm", "asm(",
-        "#include", "#include \"", "typedef _Atomic"}) {
+  for (const char* odd : {"",
+                          "#",
+                          "\\",
+                          "#define",
+                          "\"",
+                          "R\"",
+                          "R\"(",
+                          "'",
+                          "/*",
+                          "f(",
+                          "__atomic_(",
+                          "asm",
+                          "asm(",
+                          "#include",
+                          "#include \"",
+                          "typedef _Atomic",
+                          "__atomic_store_n(&x, 1)",
+                          "atomic_thread_fence() {",
+                          "void f() { __atomic_store_n(&x); __sync_synchronize(); }",
+                          "inline { __atomic_store_n(&x, 1); __sync_synchronize(); }",
+                          "}{"}) {
     const std::string file = Write("odd.c", odd);
     ProgramText text = Of(file);
     static_cast<void>(text.OrderAt(file, 1, ""));
+    static_cast<void>(text.StoreAt(file, 1, ""));
     static_cast<void>(text.MayBeAtomic(file, 1));
   }
 }

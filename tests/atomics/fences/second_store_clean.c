@@ -1,0 +1,28 @@
+// Two stores with the fence between them: only the second one publishes.
+// CLEAN
+// LIMIT nodebug: the store is a plain mov
+#include <stdatomic.h>
+
+#include "race.h"
+
+static int value;
+static atomic_int ready;
+
+static void* Gives(void* argument) {
+  value = 1;
+  atomic_store_explicit(&ready, 1, memory_order_relaxed);
+  atomic_thread_fence(memory_order_release);
+  atomic_store_explicit(&ready, 2, memory_order_relaxed);
+  return argument;
+}
+
+static void* Takes(void* argument) {
+  while (atomic_load_explicit(&ready, memory_order_acquire) != 2) usleep(100);
+  value++;
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Gives, Takes);
+  return value == 2 ? Done() : 1;
+}
