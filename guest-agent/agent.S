@@ -31,6 +31,16 @@ trapline_agent_syscall_ring0:
     out %al, $TRAPLINE_PORT_SYSTEM_CALL
     sysretq
     .balign 64
+    .globl trapline_agent_syscall_cached
+// In SYSCALL's place in the code cache, where that would stay in ring 3: KVM is left once, not twice. RCX = return
+// address. Once here, the thread gets as far as the exit (GuestThread::HandleInterruption).
+trapline_agent_syscall_cached:
+    mov %rsp, %r11
+    mov $(TRAPLINE_EXCEPTION_STACK_TOP - 256), %rsp
+    push %r11
+    pushfq
+    pop %r11
+    pop %rsp
 trapline_agent_syscall_ring3:
     out %al, $TRAPLINE_PORT_SYSTEM_CALL
     jmp *%rcx

@@ -12,13 +12,14 @@
 extern "C" {
 extern const char __start_trapline_repeats[], __stop_trapline_repeats[];  // repeats.cpp's section
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
-    trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_resume[],
-    trapline_agent_resume_vector[], trapline_agent_save_vector[], trapline_agent_probe_out[],
-    trapline_agent_probe_tsc[], trapline_agent_probe_syscall[], trapline_agent_probe_fault[],
-    trapline_agent_probe_skip[], trapline_agent_event[], trapline_agent_event_commit[],
-    trapline_agent_event_full[], trapline_agent_event_fiber[], trapline_agent_access[],
-    trapline_agent_access_out[], trapline_agent_interface_table[], trapline_agent_cache_access[],
-    trapline_agent_cache_full[], trapline_agent_cache_many[], trapline_agent_repeats_call[];
+    trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_syscall_cached[],
+    trapline_agent_resume[], trapline_agent_resume_vector[], trapline_agent_save_vector[],
+    trapline_agent_probe_out[], trapline_agent_probe_tsc[], trapline_agent_probe_syscall[],
+    trapline_agent_probe_fault[], trapline_agent_probe_skip[], trapline_agent_event[],
+    trapline_agent_event_commit[], trapline_agent_event_full[], trapline_agent_event_fiber[],
+    trapline_agent_access[], trapline_agent_access_out[], trapline_agent_interface_table[],
+    trapline_agent_cache_access[], trapline_agent_cache_full[], trapline_agent_cache_many[],
+    trapline_agent_repeats_call[];
 }
 
 namespace trapline {

@@ -53,7 +53,10 @@ static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CAC
 }  // namespace
 
 GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rules)
-    : space_(space), rules_(std::move(rules)), size_(rules_.size) {
+    : space_(space),
+      rules_(std::move(rules)),
+      size_(rules_.size),
+      ring0_system_calls_(machine.host().syscall_arrives_in_ring0) {
   machine.ShowCodeCache(rules_.repeats);
   MakeHalf(0);
   exit_offset_ = present().exit_address() - TRAPLINE_CACHE_CODE;
@@ -75,6 +78,8 @@ void GuestCodeCache::MakeHalf(unsigned number) {
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));
   options.mirror_offset = kMirrorOffset;
   options.report_at = agent::GuestAddressOf(trapline_agent_access_out);
+  if (!ring0_system_calls_)
+    options.system_call_entry = agent::GuestAddressOf(trapline_agent_syscall_cached);
   options.filter = rules_.filter;
   if (rules_.repeats) options.shortcut = agent::FastRepeat;
   options.shadow_stack = true;

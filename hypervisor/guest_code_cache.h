@@ -131,6 +131,7 @@ class GuestCodeCache {
   AddressSpace& space_;
   const Rules rules_;
   const CodeCacheSize size_;
+  const bool ring0_system_calls_;                     // SYSCALL arrives in ring 0
   std::uint64_t exit_offset_ = 0, leave_offset_ = 0;  // in each half
   std::mutex mutex_;
   std::array<Half, 2> halves_;

@@ -490,7 +490,8 @@ void GuestThread::HandleInterruption() {
   const auto slot = SlotOf(rip);
   const bool before_exit = (slot && rip == agent::GuestAddressOf(trapline_agent_exceptions) +
                                                *slot * TRAPLINE_SLOT_SIZE) ||
-                           rip == agent::GuestAddressOf(trapline_agent_syscall_ring3) ||
+                           (rip >= agent::GuestAddressOf(trapline_agent_syscall_cached) &&
+                            rip <= agent::GuestAddressOf(trapline_agent_syscall_ring3)) ||
                            rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
   if (before_exit) {
     int error = 0;

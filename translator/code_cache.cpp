@@ -842,14 +842,7 @@ class CodeCache::RegionBuilder {
       case Branch::kConditional:
         return EmitConditional(item);
       case Branch::kSyscall:
-        EmitOriginal(item, false);
-        state_.rip = item.next();
-        state_.rcx_is_cache_address = true;
-        Mark();
-        out_.MoveImm(kRcx, item.next());
-        state_.rcx_is_cache_address = false;
-        Mark();
-        return;
+        return EmitSystemCall(item);
       default:
         break;
     }
@@ -881,6 +874,25 @@ class CodeCache::RegionBuilder {
         return EmitLookup();
       }
     }
+  }
+
+  void EmitSystemCall(const Item& item) {
+    constexpr std::uint8_t kSysenter = 0x34;
+    if (options_.system_call_entry == 0 || item.in.opcode == kSysenter) {
+      EmitOriginal(item, false);
+    } else {
+      // lea 5(%rip), %rcx: behind the jump. What rcx held is lost, as it is by SYSCALL.
+      out_.Bytes({0x48, 0x8d, 0x0d, 5, 0, 0, 0});
+      state_.rcx_is_cache_address = true;
+      Mark();
+      out_.JumpTo(options_.system_call_entry);
+    }
+    state_.rip = item.next();
+    state_.rcx_is_cache_address = true;
+    Mark();
+    out_.MoveImm(kRcx, item.next());
+    state_.rcx_is_cache_address = false;
+    Mark();
   }
 
   // rax = where the indirect branch goes.
