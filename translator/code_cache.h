@@ -77,8 +77,8 @@ struct TranslatorOptions {
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
   bool filter = false;  // CacheThread::filter is in use; else every access goes to the handler
-  // What is jumped to in place of SYSCALL, with the address to return to in rcx; it leaves the flags
-  // in r11, all else as SYSCALL would. 0: SYSCALL itself is run.
+  // What is jumped to in place of SYSCALL, with the address to return to in rcx; it leaves the
+  // flags in r11, all else as SYSCALL would. 0: SYSCALL itself is run.
   std::uint64_t system_call_entry = 0;
   // In place of this instruction of two bytes the handler is called, with all registers.
   std::uint64_t report_at = 0;

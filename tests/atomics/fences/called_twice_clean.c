@@ -1,4 +1,5 @@
-// The fence comes after the store, and before that of the next call, which publishes what was there before.
+// The fence comes after the store, and before that of the next call, which publishes what was there
+// before.
 // CLEAN
 // LIMIT nodebug: the store is a plain mov
 #include <stdatomic.h>
