@@ -96,10 +96,11 @@ class ShadowMemory {
   void ForEachExisting(std::uint64_t address, std::uint64_t size, Visit&& visit) {
     const std::uint64_t end = address + size;
     ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
-      for (unsigned l = 0; l < kLinesPerPage; ++l) {
+      const std::uint64_t first = std::max(address, base) - base;
+      const std::uint64_t last = std::min(end - base, std::uint64_t{kPageSize}) - 1;
+      for (std::uint64_t l = first / kLineSize; l <= last / kLineSize; ++l) {
+        if (page.lines[l].halves[0] == nullptr) continue;
         const std::uint64_t line = base + l * kLineSize;
-        if (page.lines[l].halves[0] == nullptr || line + kLineSize <= address || line >= end)
-          continue;
         ForEachWord(std::max(address, line), std::min(end, line + kLineSize),
                     [&](std::uint64_t word, unsigned low, unsigned high) {
                       PeekWord(PlaceIn(page, word), word, low, high, visit);
