@@ -138,8 +138,16 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   void OnPlain(const Event& event, std::uint64_t index) {
     OnPlain(event, index, analysis_.PrefetchLine(event));
   }
-  Hint PrefetchLine(const Event& event) { return analysis_.PrefetchLine(event); }
-  void PrefetchCell(const Event& event, Hint hint) { analysis_.PrefetchCell(event, hint); }
+  Hint PrefetchLine(const Event& event) {
+    if (IsAtomic(event.kind)) [[unlikely]]
+      PrefetchAtomicLine(event);
+    return analysis_.PrefetchLine(event);
+  }
+  void PrefetchCell(const Event& event, Hint hint) {
+    if (IsAtomic(event.kind)) [[unlikely]]
+      PrefetchAtomicCell(event);
+    analysis_.PrefetchCell(event, hint);
+  }
   void PrefetchReaders(const Event& event, Hint hint) { analysis_.PrefetchReaders(event, hint); }
   std::uint64_t hint_version() const { return analysis_.hint_version(); }
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {

@@ -80,6 +80,14 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   LocksetId LocksetOf(const Event& /*event*/) { return kEmptyLockset; }
   bool Unprotected(const TimedAccess& /*prior*/, const Event& /*event*/) { return true; }
 
+  // Hints, one after the other, that an access will be looked for among the atomic ones soon.
+  void PrefetchAtomicLine(const Event& event) {
+    __builtin_prefetch(atomics_.FindLine(event.address));
+  }
+  void PrefetchAtomicCell(const Event& event) {
+    ShadowMemory<Atomics>::PrefetchCell(atomics_.FindLine(event.address), event.address);
+  }
+
   // The two sides of an atomic access as synchronisation, as far as its kind and order have them.
   void AtomicAcquire(const Event& event) {
     if (event.kind == EventKind::kAtomicWrite || !Acquires(event.order)) return;
