@@ -249,25 +249,38 @@ void GuestThread::Resume() {
 
 void GuestThread::SaveVectorState() {
   Vcpu& vcpu = carrier_->vcpu();
-  kvm_regs& registers = vcpu.registers();
-  registers = {};
-  registers.rip = agent::GuestAddressOf(trapline_agent_save_vector);
-  registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
-  registers.rdi = TRAPLINE_VECTOR_STATE;
-  const std::uint64_t mask = process_->machine().vector_mask();
-  registers.rax = mask & 0xffffffff;
-  registers.rdx = mask >> 32;
-  registers.rflags = 0x202;
-  vcpu.MarkRegistersDirty();
+  const auto start = [&] {
+    kvm_regs& registers = vcpu.registers();
+    registers = {};
+    registers.rip = agent::GuestAddressOf(trapline_agent_save_vector);
+    registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
+    registers.rdi = TRAPLINE_VECTOR_STATE;
+    const std::uint64_t mask = process_->machine().vector_mask();
+    registers.rax = mask & 0xffffffff;
+    registers.rdx = mask >> 32;
+    registers.rflags = 0x202;
+    vcpu.MarkRegistersDirty();
+  };
+  // KVM may still hold a page fault of the code that was interrupted, and delivers it to what runs
+  // next. That code goes on at the instruction that has faulted, and faults again.
+  const auto is_old_fault = [&] {
+    return vcpu.run().io.port == TRAPLINE_PORT_EXCEPTION &&
+           SlotOf(vcpu.registers().rip) == kVectorPageFault;
+  };
+  start();
   // The header of the image must be clean for xsave to describe all components.
   std::memset(carrier_->vector_state() + 512, 0, 64);
-  for (;;) {
+  for (bool again = false;;) {
     vcpu.run().immediate_exit = 0;
     const int error = vcpu.Run();
     if (error == EINTR || error == EAGAIN) continue;
-    if (error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO &&
-        vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) {
-      return;
+    if (error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO) {
+      if (vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) return;
+      if (!again && is_old_fault()) {
+        again = true;
+        start();
+        continue;
+      }
     }
     Abort(fmt::format("saving the vector state failed ({})",
                       error == 0 ? "unexpected exit" : std::strerror(error)));
