@@ -233,9 +233,16 @@ void GuestThread::Resume() {
   frame.rax = context_.rax;
   frame.interrupt = {context_.rip, TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp,
                      TRAPLINE_USER_SS};
+  vcpu.registers() = context_;
+  BeginVectorEntry(trapline_agent_resume_vector);
+  detached_ = false;
+  place_ = Place::kProgram;
+}
+
+void GuestThread::BeginVectorEntry(const char* entry) {
+  Vcpu& vcpu = carrier_->vcpu();
   kvm_regs& registers = vcpu.registers();
-  registers = context_;
-  registers.rip = agent::GuestAddressOf(trapline_agent_resume_vector);
+  registers.rip = agent::GuestAddressOf(entry);
   registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
   registers.rdi = TRAPLINE_VECTOR_STATE;
   const std::uint64_t mask = process_->machine().vector_mask();
@@ -243,23 +250,13 @@ void GuestThread::Resume() {
   registers.rdx = mask >> 32;
   registers.rflags = 0x202;
   vcpu.MarkRegistersDirty();
-  detached_ = false;
-  place_ = Place::kProgram;
 }
 
 void GuestThread::SaveVectorState() {
   Vcpu& vcpu = carrier_->vcpu();
   const auto start = [&] {
-    kvm_regs& registers = vcpu.registers();
-    registers = {};
-    registers.rip = agent::GuestAddressOf(trapline_agent_save_vector);
-    registers.rsp = TRAPLINE_THREAD_PAGE + offsetof(agent::ThreadPage, resume);
-    registers.rdi = TRAPLINE_VECTOR_STATE;
-    const std::uint64_t mask = process_->machine().vector_mask();
-    registers.rax = mask & 0xffffffff;
-    registers.rdx = mask >> 32;
-    registers.rflags = 0x202;
-    vcpu.MarkRegistersDirty();
+    vcpu.registers() = {};
+    BeginVectorEntry(trapline_agent_save_vector);
   };
   // KVM may still hold a page fault of the code that was interrupted, and delivers it to what runs
   // next. That code goes on at the instruction that has faulted, and faults again.

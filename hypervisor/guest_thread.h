@@ -156,6 +156,8 @@ class GuestThread {
   void SetTrapFlag(bool on);
   void DeliverPendingSignals();
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
+  // The vCPU goes on at an entry of the agent that saves or restores the vector state.
+  void BeginVectorEntry(const char* entry);
   void SaveVectorState();
   void Resume();
   void MarkSegmentsDirty();

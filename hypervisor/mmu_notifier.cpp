@@ -17,10 +17,6 @@ namespace {
 // Since Linux 6.7; allows every kind of mapping.
 constexpr std::uint64_t kAsynchronousWriteProtection = 1 << 15;
 
-void* Pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
-
 FileDescriptor OpenWith(std::uint64_t features) {
   FileDescriptor descriptor = OpenOutOfTheWay(
       [] { return static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY)); });
@@ -39,9 +35,10 @@ void MmuNotifier::Fire(std::uint64_t start, std::uint64_t end, std::uint64_t map
   if (usable_ && FireByUserfaultfd(start, end, mapping_start, mapping_end)) return;
   // A file mapped from where nothing may be executed refuses the first; then nobody may write for a
   // moment.
-  if (mprotect(Pointer(start), end - start, protection ^ PROT_EXEC) != 0)
-    mprotect(Pointer(start), end - start, PROT_READ);
-  mprotect(Pointer(start), end - start, protection);
+  auto* const pages = reinterpret_cast<void*>(start);  // NOLINT(performance-no-int-to-ptr)
+  if (mprotect(pages, end - start, protection ^ PROT_EXEC) != 0)
+    mprotect(pages, end - start, PROT_READ);
+  mprotect(pages, end - start, protection);
 }
 
 bool MmuNotifier::Open() {

@@ -1,12 +1,7 @@
 // Two stores with the fence between them: only the second one publishes.
 // CLEAN
 // LIMIT nodebug: the store is a plain mov
-#include <stdatomic.h>
-
-#include "race.h"
-
-static int value;
-static atomic_int ready;
+#include "two_stages.h"
 
 static void* Gives(void* argument) {
   value = 1;
@@ -16,13 +11,4 @@ static void* Gives(void* argument) {
   return argument;
 }
 
-static void* Takes(void* argument) {
-  while (atomic_load_explicit(&ready, memory_order_acquire) != 2) usleep(100);
-  value++;
-  return argument;
-}
-
-int main(void) {
-  RunTwo(Gives, Takes);
-  return value == 2 ? Done() : 1;
-}
+int main(void) { return RunStages(Gives); }
