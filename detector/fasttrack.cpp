@@ -114,7 +114,7 @@ void FastTrack::Check(const Event& event, std::uint64_t index, Hint hint) {
 }
 
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
-  constexpr std::size_t kMost = 1 << 16;  // repeats are told long before they are as old as that
+  constexpr std::size_t kMost = 1 << 18;  // repeats are told long before they are as old as that
   if (thread >= moments_.size()) moments_.resize(thread + 1);
   std::deque<Moment>& moments = moments_[thread];
   const Clock clock = synchronisation_.EpochOf(thread).clock();

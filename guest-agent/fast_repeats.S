@@ -6,10 +6,14 @@
 
     .section .rodata.trapline_fast_repeats, "a", @progbits
 
-    // log2 of the bytes: 2, 3 or 4.
+    // log2 of the bytes, 0 to 4.
     .macro FAST_REPEAT log2, write
-    .set words, 1 << (\log2 - 2)
-    .set bits, ((1 << words) - 1) << (4 * \write)
+    .if \log2 < 2
+    .set pieces, 1 << \log2
+    .else
+    .set pieces, 1 << (\log2 - 2)
+    .endif
+    .set told, ((1 << pieces) - 1) << (4 * \write)
     .balign 16
     .globl trapline_fast_repeat_\log2\()_\write, trapline_fast_repeat_\log2\()_\write\()_end
 trapline_fast_repeat_\log2\()_\write:
@@ -33,10 +37,16 @@ trapline_fast_repeat_\log2\()_\write:
     // MayRepeat
     .if \log2 == 4
     test $15, %sil
-    .else
-    test $3, %sil
-    .endif
     jnz 9f
+    .elseif \log2 >= 2
+    test $3, %sil
+    jnz 9f
+    .elseif \log2 == 1
+    mov %esi, %eax
+    not %eax
+    test $3, %al
+    jz 9f
+    .endif
     .if \log2 == 3
     mov %esi, %eax
     not %eax
@@ -50,27 +60,39 @@ trapline_fast_repeat_\log2\()_\write:
     xor %edx, %eax
     and $((1 << TRAPLINE_REPEAT_BLOCK_BITS) - 1), %eax
     mov %eax, %r8d                  // IndexOf
+    .if \log2 < 2
+    mov %rsi, %rdx
+    shr $2, %rdx
+    mov %edx, %ecx
+    and $3, %ecx
+    lea (%rcx, %rax, 4), %eax       // BytewiseLineOf
+    bts $TRAPLINE_REPEAT_BYTEWISE_BIT, %rdx
+    .endif
     and $((1 << TRAPLINE_REPEAT_LINE_BITS) - 1), %eax
     shl $6, %eax                    // LineOf
     mov TRAPLINE_REPEAT_USE(, %r8, 4), %ecx
     cmp %ecx, TRAPLINE_REPEAT_LINE_USE(%rdi, %rax)
     jne 9f
     mov %esi, %ecx
+    .if \log2 >= 2
     shr $2, %ecx
-    and $3, %ecx                    // first word
+    .endif
+    and $3, %ecx                    // first piece
     mov (%rdi, %rax), %rsi
     xor %rdx, %rsi
     shl $(64 - TRAPLINE_REPEAT_TOLD_SHIFT), %rsi
-    jnz 9f                          // another block's line
-    mov $((bits | bits << 8) << (TRAPLINE_REPEAT_TOLD_SHIFT - 32)), %edx
+    jnz 9f                          // another one's line
+    mov $((told | \write * told << 4) << (TRAPLINE_REPEAT_TOLD_SHIFT - 32)), %edx
     shl %cl, %edx
     mov 4(%rdi, %rax), %esi
     not %esi
     test %edx, %esi
     jnz 9f                          // not told, or not granted
     mov 64(%rsp), %rdx              // site
+    .if \write
     cmpb $0, TRAPLINE_SITE_PLAIN(%rdx)
     je 9f
+    .endif
     decq TRAPLINE_CACHE_LEAVE_AFTER
     // Note
     mov TRAPLINE_SHARED_PAGE, %esi
@@ -79,17 +101,17 @@ trapline_fast_repeat_\log2\()_\write:
     add %rax, %rdi
     shr $1, %eax
     add TRAPLINE_THREAD_REPEAT_SITES, %rax
-    .set word, 0
-    .rept words
-    mov %edx, 16 * \write + 4 * word(%rax, %rcx, 4)
-    .set word, word + 1
+    .set piece, 0
+    .rept pieces
+    mov %edx, 16 * \write + 4 * piece(%rax, %rcx, 4)
+    .set piece, piece + 1
     .endr
-    .set word, 0
-    .rept words - 1
-    mov %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * word(%rdi, %rcx, 4)
-    .set word, word + 1
+    .set piece, 0
+    .rept pieces - 1
+    mov %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * piece(%rdi, %rcx, 4)
+    .set piece, piece + 1
     .endr
-    xchg %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * word(%rdi, %rcx, 4)
+    xchg %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * piece(%rdi, %rcx, 4)
     // Who has ended the peace meanwhile may not have seen the note.
     mov TRAPLINE_REPEAT_USE(, %r8, 4), %eax
     cmp %eax, TRAPLINE_REPEAT_LINE_USE(%rdi)
@@ -99,8 +121,8 @@ trapline_fast_repeat_\log2\()_\write:
     mov TRAPLINE_CACHE_ACCESS_ADDRESS, %rsi
     mov TRAPLINE_CACHE_SIGNATURE + 8 * \log2, %rax
     add %rsi, %rax
-    .if \log2 == 2
-    shl $1, %esi                    // CacheThread::FilterShift
+    .if \log2 < 3
+    shl $(3 - \log2), %esi          // CacheThread::FilterShift
     .endif
     and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %esi
     mov %rax, TRAPLINE_CACHE_FILTER + \write * TRAPLINE_CACHE_FILTER_PLANE(%rsi)
@@ -122,6 +144,10 @@ trapline_fast_repeat_\log2\()_\write:
 trapline_fast_repeat_\log2\()_\write\()_end:
     .endm
 
+    FAST_REPEAT 0, 0
+    FAST_REPEAT 0, 1
+    FAST_REPEAT 1, 0
+    FAST_REPEAT 1, 1
     FAST_REPEAT 2, 0
     FAST_REPEAT 2, 1
     FAST_REPEAT 3, 0

@@ -68,7 +68,7 @@
 #define TRAPLINE_QUEUED_REPEAT 68
 #define TRAPLINE_QUEUED_REPEAT_SIZE 56
 #define TRAPLINE_QUEUED_REPEAT_WRITE (1ull << 63)
-// The most of them that one access ends: those of each thread's line, and of one line more.
+// The most of them that one access usually ends: those of each thread's line, and of one line more.
 #define TRAPLINE_MOST_REPEATS_AT_ONCE 136
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
 
@@ -83,11 +83,12 @@
 #define TRAPLINE_CACHE_DATA_END 0x72c00000
 // What need not be told of again (repeats.h), and its words, one for each block of memory.
 #define TRAPLINE_REPEATS 0x72c00000
-#define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x2000)
+#define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x200000)
 #define TRAPLINE_REPEAT_BLOCK_BITS 20
 #define TRAPLINE_REPEAT_USE_BITS 5
 #define TRAPLINE_REPEAT_LINE_BITS 17   // log2 of the number of a table's lines, of 64 bytes each
-#define TRAPLINE_REPEAT_TOLD_SHIFT 44  // in the first word of one
+#define TRAPLINE_REPEAT_TOLD_SHIFT 48  // in the first word of one
+#define TRAPLINE_REPEAT_BYTEWISE_BIT 47
 #define TRAPLINE_REPEAT_LINE_USE 8
 #define TRAPLINE_REPEAT_LINE_MOMENTS 16
 #define TRAPLINE_CACHE_END 0x7f800000

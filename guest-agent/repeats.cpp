@@ -6,6 +6,9 @@
 #include "translator/access_site.h"
 #include "translator/register_file.h"
 
+// Out of line, and copied with the rest.
+#define TRAPLINE_AGENT_FUNCTION [[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline]]
+
 namespace trapline::agent {
 namespace {
 
@@ -20,8 +23,9 @@ std::uint64_t NextEvent() {
   return __atomic_load_n(&At<std::uint64_t>(TRAPLINE_SHARED_PAGE), __ATOMIC_RELAXED);
 }
 
-// trapline_agent_cache_access has seen to it that there is room for what one access ends; a long
-// one may end more. Room for the access itself stays.
+// trapline_agent_cache_access has seen to it that there is room for what one access ends; one of
+// several blocks may end more, and so may one of a block whose words have lines of their own. Room
+// for the access itself stays.
 void QueueRepeat(unsigned slot, const Repeat& repeat) {
   constexpr std::uint64_t kMost = TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 4;
   ThreadPage& page = Page();
@@ -43,10 +47,14 @@ void QueueRepeat(unsigned slot, const Repeat& repeat) {
   __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
 }
 
+TRAPLINE_AGENT_FUNCTION std::uint32_t TouchIndex(std::uint32_t index, Touch touch,
+                                                 std::uint32_t user) {
+  return TouchBlock(index, touch, user, QueueRepeat);
+}
+
 void TouchRange(std::uint64_t address, std::uint64_t size, Touch touch) {
   const auto user = static_cast<std::uint32_t>(Page().repeat_user);
-  ForEachBlock(address, size,
-               [&](std::uint32_t index) { TouchBlock(index, touch, user, QueueRepeat); });
+  ForEachBlock(address, size, [&](std::uint32_t index) { TouchIndex(index, touch, user); });
 }
 
 // What the runtime reports of its caller, and string instructions.
@@ -66,26 +74,65 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   if (site.write) TouchRange(gpr[kRdi], size, Touch::kWrite);
 }
 
-// The words of the site's last repeats, in the thread's own part.
-[[gnu::always_inline]] inline void Note(RepeatLine& line, unsigned slot, std::uint32_t index,
-                                        const AccessSite& site, std::uint64_t address) {
-  std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
-  if (moment == 0) --moment;  // a little too early
-  const unsigned word = address % kRepeatBlock / kRepeatWord;
+// The part of the site's last repeat.
+[[gnu::always_inline]] inline void Note(unsigned slot, const LinePart& part, const AccessSite& site,
+                                        std::uint32_t moment) {
   const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(&site));
-  std::uint32_t* const moments = &line.moments[site.write ? 1 : 0][word];
-  std::uint32_t* const sites = &Repeats().sites[slot][LineOf(index)][site.write ? 1 : 0][word];
-  for (unsigned i = 0; i < site.size / kRepeatWord; ++i) {
+  const unsigned write = site.write ? 1 : 0;
+  std::uint32_t* const moments = Repeats().tables[slot][part.line].moments[write];
+  std::uint32_t* const sites = Repeats().sites[slot][part.line][write];
+  for (std::uint32_t i = part.first; i < part.first + part.count; ++i) {
     sites[i] = number;
     __atomic_store_n(&moments[i], moment, __ATOMIC_RELEASE);
   }
 }
 
+[[gnu::always_inline]] inline bool HoldsPeace(unsigned slot, const LinePart& part) {
+  return Repeats().tables[slot][part.line].use ==
+         __atomic_load_n(&Repeats().use[part.index], __ATOMIC_ACQUIRE);
+}
+
+// The part was told, or is about to be.
+TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool write,
+                                      std::uint32_t use) {
+  RepeatMemory& memory = Repeats();
+  RepeatLine& line = memory.tables[slot][part.line];
+  const std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_RELAXED);
+  if ((entry & kLineNumber) == part.number) {
+    if (line.use != use) {
+      // Told at another use: the repeats have been taken by who ended that. (If memory was cleared
+      // that has a part of the block only, the monitor may not have got to it, and loses those of
+      // the rest: what was told once stays told.) What is plain stays so.
+      ForgetMoments(line);
+      __atomic_fetch_and(&line.entry, ~kAllTold, __ATOMIC_ACQ_REL);
+      line.use = use;
+    }
+    // The monitor may grant at the same time.
+    __atomic_fetch_or(&line.entry, part.told(write), __ATOMIC_ACQ_REL);
+    return;
+  }
+  // The place of something else. What was repeated there is told if it still holds.
+  if (entry != 0 && line.use == __atomic_load_n(&memory.use[IndexOfLine(entry & kLineNumber)],
+                                                __ATOMIC_ACQUIRE)) {
+    TakeRepeats(slot, line, QueueRepeat);
+  }
+  ForgetMoments(line);
+  // Who ends this peace is to find the line.
+  if ((part.number & kBytewise) != 0) {
+    __atomic_fetch_or(&memory.bytewise[part.index],
+                      static_cast<std::uint8_t>(1u << part.number % kRepeatPieces),
+                      __ATOMIC_SEQ_CST);
+  }
+  __atomic_store_n(&line.entry, part.number | part.told(write), __ATOMIC_RELEASE);
+  line.use = use;
+  memory.used[slot][part.line / kLinesInPage / 64] |= 1ull << part.line / kLinesInPage % 64;
+}
+
 }  // namespace
 
 // Whatever needs more than a look. True: the access is a repeat.
-[[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline, gnu::visibility("hidden")]] bool
-FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* registers);
+[[gnu::visibility("hidden")]] TRAPLINE_AGENT_FUNCTION bool FindRepeat(
+    const AccessSite* site, std::uint64_t address, const RegisterFile* registers);
 
 }  // namespace trapline::agent
 
@@ -96,19 +143,27 @@ FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFile* re
   using namespace trapline::agent;
   ThreadPage& page = Page();
   const auto user = static_cast<std::uint32_t>(page.repeat_user);
-  if (registers == nullptr && site->plain && user <= kRepeatThreads &&
-      MayRepeat(address, site->size)) {
-    const std::uint32_t index = IndexOf(address / kRepeatBlock);
-    RepeatLine& line = Repeats().tables[user - 1][LineOf(index)];
-    const std::uint64_t words = WordsOf(address, site->size, site->write);
-    const std::uint64_t wanted = words << kToldShift | words << kGrantedShift;
-    const std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
-    if (((entry ^ address / kRepeatBlock) & kBlockNumber) == 0 && (entry & wanted) == wanted &&
-        line.use == __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE)) {
-      Note(line, user - 1, index, *site, address);
+  if (registers == nullptr && !site->atomic && !site->done && (site->plain || !site->write) &&
+      user <= kRepeatThreads && MayRepeat(address, site->size)) {
+    const unsigned slot = user - 1;
+    const bool told = ForEachPart(address, site->size, [&](const LinePart& part) {
+      const std::uint64_t entry =
+          __atomic_load_n(&Repeats().tables[slot][part.line].entry, __ATOMIC_RELAXED);
+      const std::uint64_t wanted = part.wanted(site->write);
+      return (entry & kLineNumber) == part.number && (entry & wanted) == wanted &&
+             HoldsPeace(slot, part);
+    });
+    if (told) {
+      std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
+      if (moment == 0) --moment;  // a little too early
+      ForEachPart(address, site->size, [&](const LinePart& part) {
+        Note(slot, part, *site, moment);
+        return true;
+      });
       // Who has ended the peace meanwhile may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
-      if (line.use == __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE)) {
+      if (ForEachPart(address, site->size,
+                      [&](const LinePart& part) { return HoldsPeace(slot, part); })) {
         ++page.repeats;
         return true;
       }
@@ -132,38 +187,11 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
     TouchRange(address, size, touch);
     return false;
   }
-  RepeatMemory& memory = Repeats();
-  const unsigned slot = user - 1;
-  const std::uint64_t block = address / kRepeatBlock;
-  const std::uint32_t index = IndexOf(block);
-  RepeatLine& line = memory.tables[slot][LineOf(index)];
-  const std::uint32_t use = TouchBlock(index, touch, user, QueueRepeat);
-  if ((use & kBlockUseMask) == kUsedAtomically) return false;
-  const std::uint64_t words = WordsOf(address, size, site->write);
-  const std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_RELAXED);
-  if ((entry & kBlockNumber) == block) {
-    if (line.use != use) {
-      // Told at another use: the repeats have been taken by who ended that. (If memory was cleared
-      // that has a part of the block only, the monitor may not have got to it, and loses those of
-      // the rest: what was told once stays told.) What is plain stays so.
-      ForgetMoments(line);
-      __atomic_fetch_and(&line.block, ~(kAllWords << kToldShift), __ATOMIC_ACQ_REL);
-      line.use = use;
-    }
-    // The monitor may grant at the same time.
-    __atomic_fetch_or(&line.block, words << kToldShift, __ATOMIC_ACQ_REL);
-    return false;
-  }
-  // Another block's place. What was repeated there is told if it still holds.
-  if (entry != 0 &&
-      line.use == __atomic_load_n(&memory.use[IndexOf(entry & kBlockNumber)], __ATOMIC_ACQUIRE)) {
-    TakeRepeats(slot, line, QueueRepeat);
-  }
-  ForgetMoments(line);
-  __atomic_store_n(&line.block, block | words << kToldShift, __ATOMIC_RELEASE);
-  line.use = use;
-  const std::uint32_t in_page = LineOf(index) / kLinesInPage;
-  memory.used[slot][in_page / 64] |= 1ull << in_page % 64;
+  ForEachPart(address, size, [&](const LinePart& part) {
+    const std::uint32_t use = TouchIndex(part.index, touch, user);
+    if ((use & kBlockUseMask) != kUsedAtomically) NoteTold(user - 1, part, site->write, use);
+    return true;
+  });
   return false;
 }
 

@@ -6,8 +6,9 @@
 // kept: if another thread comes later, this is the access that it may race with. It is kept in the
 // thread's own table, and told when the peace ends: by whoever ends it, who finds it there.
 //
-// Both the word that is touched and the instruction must be known as plain: the monitor grants them
-// when it handles an access of theirs.
+// A write must be known as plain, both the bytes and the instruction: the monitor grants them when
+// it handles a write of theirs. A read need not. If it turns out to be a synchronising one, the
+// first of them has taken in all that was released there, and nothing was since.
 //
 // Whether anything was done since is told by one word for each 16 bytes of memory (many such places
 // share a word): who uses them, and a count that grows with each change of that. What was learnt at
@@ -30,11 +31,12 @@ namespace trapline::agent {
 
 inline constexpr unsigned kRepeatThreads = 16;  // more have no table: all they do is told
 inline constexpr unsigned kRepeatBlock = 16;    // bytes
-inline constexpr unsigned kRepeatWord = 4;      // bytes; smaller accesses are always told
-inline constexpr unsigned kRepeatWords = kRepeatBlock / kRepeatWord;
+inline constexpr unsigned kRepeatWord = 4;      // bytes
+inline constexpr unsigned kRepeatPieces = 4;    // words of a block, bytes of a word
 inline constexpr std::uint32_t kRepeatBlocks = 1u << TRAPLINE_REPEAT_BLOCK_BITS;
 inline constexpr std::uint32_t kRepeatLines = 1u << TRAPLINE_REPEAT_LINE_BITS;
 inline constexpr std::uint32_t kLinesInPage = 64;
+inline constexpr std::size_t kRepeatHugePage = 2 << 20;  // bytes
 
 // What a block's word says in its lower bits. From 1 to kRepeatThreads: the thread that has this
 // number alone uses it.
@@ -48,37 +50,100 @@ inline constexpr unsigned kBlockUseBits = TRAPLINE_REPEAT_USE_BITS;
 inline constexpr std::uint32_t kBlockUseMask = (1u << kBlockUseBits) - 1;
 static_assert(kUsedAtomically <= kBlockUseMask);
 
-// What a thread has done with one block: an entry of its table, where a block has one place.
+// What a thread has done with a block by accesses of whole words, or with one of its words by
+// accesses of bytes: an entry of its table, where each of these has one place.
 struct alignas(64) RepeatLine {
-  // Number of the block (address / kRepeatBlock) in the lower bits; above, a bit for each word of
-  // it that was read, and for each that was written: whether that was told at the present `use`,
-  // and whether the monitor has granted it, because the access is plain. 0: none.
-  std::uint64_t block;
+  // Which one in the lower bits (LinePart::number); above, a bit for each piece of it that was
+  // read, and for each that was written: whether that was told at the present `use`; and for each
+  // whether the monitor has granted writing it, because that is plain. 0: none.
+  std::uint64_t entry;
   std::uint32_t use;  // the block's word when the accesses were told
   std::uint32_t unused;
-  // Of each word's last repeated read, and write: lower half of the number of the event that was
+  // Of each piece's last repeated read, and write: lower half of the number of the event that was
   // next, 0: not repeated since it was told.
-  std::uint32_t moments[2][kRepeatWords];
+  std::uint32_t moments[2][kRepeatPieces];
 };
 static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
               offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS);
 inline constexpr unsigned kToldShift = TRAPLINE_REPEAT_TOLD_SHIFT;
-inline constexpr unsigned kGrantedShift = kToldShift + 2 * kRepeatWords;
-inline constexpr std::uint64_t kBlockNumber = (1ull << kToldShift) - 1;
-inline constexpr std::uint64_t kAllWords = (1ull << (2 * kRepeatWords)) - 1;
+inline constexpr unsigned kGrantedShift = kToldShift + kRepeatPieces;
+inline constexpr std::uint64_t kLineNumber = (1ull << kToldShift) - 1;
+inline constexpr std::uint64_t kAllTold = ((1ull << 2 * kRepeatPieces) - 1) << kToldShift;
+inline constexpr std::uint64_t kBytewise = 1ull << TRAPLINE_REPEAT_BYTEWISE_BIT;
 
-// The bits, from 0 on, of an access that lies within a block and is made of words.
-constexpr std::uint64_t WordsOf(std::uint64_t address, std::uint32_t size, bool write) {
-  const std::uint64_t words = (1ull << size / kRepeatWord) - 1;
-  return words << (address % kRepeatBlock / kRepeatWord + (write ? kRepeatWords : 0));
+// A block's word is use[IndexOf(address / kRepeatBlock)].
+constexpr std::uint32_t IndexOf(std::uint64_t block) {
+  return static_cast<std::uint32_t>(block ^ block >> 20) & (kRepeatBlocks - 1);
 }
-constexpr bool MayRepeat(std::uint64_t address, std::uint32_t size) {
-  return size % kRepeatWord == 0 && address % kRepeatWord == 0 && size != 0 &&
-         address % kRepeatBlock + size <= kRepeatBlock && address / kRepeatBlock <= kBlockNumber;
+// Of lines: what they are for begins there, has kRepeatPieces pieces of so many bytes, and belongs
+// to the block whose word has this index.
+constexpr std::uint32_t GrainOf(std::uint64_t number) {
+  return (number & kBytewise) != 0 ? 1 : kRepeatWord;
+}
+constexpr std::uint64_t AddressOf(std::uint64_t number) {
+  return (number & ~kBytewise) * kRepeatPieces * GrainOf(number);
+}
+constexpr std::uint32_t IndexOfLine(std::uint64_t number) {
+  return IndexOf(AddressOf(number) / kRepeatBlock);
+}
+// Where they are in a table: that of a block, and those of its words.
+constexpr std::uint32_t LineOf(std::uint32_t index) { return index & (kRepeatLines - 1); }
+constexpr std::uint32_t BytewiseLineOf(std::uint32_t index, unsigned word) {
+  return (index * kRepeatPieces + word) & (kRepeatLines - 1);
 }
 
-inline std::uint64_t BlockOf(const RepeatLine& line) {
-  return __atomic_load_n(&line.block, __ATOMIC_ACQUIRE) & kBlockNumber;
+// The part of an access that belongs to one line.
+struct LinePart {
+  std::uint64_t number;  // address / kRepeatBlock, or kBytewise and address / kRepeatWord
+  std::uint32_t index;
+  std::uint32_t line;
+  std::uint32_t first, count;  // pieces
+
+  // Its bits in an entry.
+  constexpr std::uint64_t told(bool write) const {
+    return ((1ull << count) - 1) << (first + (write ? kRepeatPieces : 0)) << kToldShift;
+  }
+  constexpr std::uint64_t granted() const { return told(true) << (kGrantedShift - kToldShift); }
+  constexpr std::uint64_t wanted(bool write) const { return told(write) | (write ? granted() : 0); }
+};
+
+// Whole words, or some bytes of one word.
+constexpr bool MayRepeat(std::uint64_t address, std::uint64_t size) {
+  constexpr std::uint64_t kMost = 64;
+  if (size == 0 || size > kMost || address >> 47 != 0) return false;
+  return (address | size) % kRepeatWord == 0 || address % kRepeatWord + size <= kRepeatWord;
+}
+
+// Calls visit(const LinePart&) -> bool for the parts of an access that MayRepeat, until one
+// answers false. Whether none did.
+template <class Visit>
+[[gnu::always_inline]] constexpr bool ForEachPart(std::uint64_t address, std::uint64_t size,
+                                                  Visit&& visit) {
+  if ((address | size) % kRepeatWord != 0) {
+    const std::uint32_t index = IndexOf(address / kRepeatBlock);
+    return visit(LinePart{kBytewise | address / kRepeatWord, index,
+                          BytewiseLineOf(index, address % kRepeatBlock / kRepeatWord),
+                          static_cast<std::uint32_t>(address % kRepeatWord),
+                          static_cast<std::uint32_t>(size)});
+  }
+  const std::uint64_t end = address + size;
+  while (address < end) {
+    const std::uint64_t block = address / kRepeatBlock;
+    const std::uint64_t next = (block + 1) * kRepeatBlock;
+    const std::uint32_t index = IndexOf(block);
+    const std::uint64_t length = (next < end ? next : end) - address;
+    if (!visit(LinePart{block, index, LineOf(index),
+                        static_cast<std::uint32_t>(address % kRepeatBlock / kRepeatWord),
+                        static_cast<std::uint32_t>(length / kRepeatWord)})) {
+      return false;
+    }
+    address = next;
+  }
+  return true;
+}
+
+inline std::uint64_t NumberOf(const RepeatLine& line) {
+  return __atomic_load_n(&line.entry, __ATOMIC_ACQUIRE) & kLineNumber;
 }
 // Nothing was repeated there.
 inline void ForgetMoments(RepeatLine& line) {
@@ -97,10 +162,12 @@ struct RepeatMemory {
   std::uint64_t threads[kRepeatThreads];  // logical number + 1; 0: free
   // Which pages of a table have an entry, a bit each.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
-  alignas(4096) std::uint32_t use[kRepeatBlocks];
-  alignas(4096) RepeatLine tables[kRepeatThreads][kRepeatLines];
-  // The site (translator/access_site.h) of each word's last repeat.
-  alignas(4096) std::uint32_t sites[kRepeatThreads][kRepeatLines][2][kRepeatWords];
+  alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
+  // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
+  alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
+  alignas(kRepeatHugePage) RepeatLine tables[kRepeatThreads][kRepeatLines];
+  // The site (translator/access_site.h) of each piece's last repeat.
+  alignas(kRepeatHugePage) std::uint32_t sites[kRepeatThreads][kRepeatLines][2][kRepeatPieces];
 };
 static_assert(offsetof(RepeatMemory, enabled) == 0);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
@@ -108,14 +175,8 @@ static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
 
 inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
 
-// A block's word is use[IndexOf(its number)], its line tables[thread][LineOf(...)].
-constexpr std::uint32_t IndexOf(std::uint64_t block) {
-  return static_cast<std::uint32_t>(block ^ block >> 20) & (kRepeatBlocks - 1);
-}
-constexpr std::uint32_t LineOf(std::uint32_t index) { return index & (kRepeatLines - 1); }
-
-// Repeats that are told at once: words one after the other that were last repeated at one moment by
-// one instruction.
+// Repeats that are told at once: pieces one after the other that were last repeated at one moment
+// by one instruction.
 struct Repeat {
   std::uint64_t address;
   std::uint32_t size;
@@ -128,16 +189,17 @@ struct AnyMoment {
   constexpr bool operator()(std::uint32_t) const { return true; }
 };
 
-// Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line's block
-// at a moment that is wanted(moment). Each repeat is told once.
+// Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line at a
+// moment that is wanted(moment). Each repeat is told once.
 template <class Visit, class Wanted = AnyMoment>
 void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted = {}) {
   const std::uint32_t number = static_cast<std::uint32_t>(&line - Repeats().tables[slot]);
-  const std::uint64_t address = BlockOf(line) * kRepeatBlock;
+  const std::uint64_t address = AddressOf(NumberOf(line));
+  const std::uint32_t grain = GrainOf(NumberOf(line));
   for (unsigned write = 0; write < 2; ++write) {
     Repeat repeat{};
-    for (unsigned word = 0; word < kRepeatWords; ++word) {
-      std::uint32_t& last = line.moments[write][word];
+    for (unsigned piece = 0; piece < kRepeatPieces; ++piece) {
+      std::uint32_t& last = line.moments[write][piece];
       std::uint32_t moment = __atomic_load_n(&last, __ATOMIC_ACQUIRE);
       // Its thread may repeat it once more at the same time.
       while (moment != 0 && wanted(moment) &&
@@ -145,25 +207,32 @@ void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted
                                           __ATOMIC_ACQUIRE)) {
       }
       if (moment == 0 || !wanted(moment)) continue;
-      const std::uint32_t site = Repeats().sites[slot][number][write][word];
-      const std::uint64_t at = address + word * kRepeatWord;
+      const std::uint32_t site = Repeats().sites[slot][number][write][piece];
+      const std::uint64_t at = address + piece * grain;
       if (repeat.size != 0 && repeat.moment == moment && repeat.site == site &&
           repeat.address + repeat.size == at) {
-        repeat.size += kRepeatWord;
+        repeat.size += grain;
         continue;
       }
       if (repeat.size != 0) visit(slot, repeat);
-      repeat = {at, kRepeatWord, write != 0, site, moment};
+      repeat = {at, grain, write != 0, site, moment};
     }
     if (repeat.size != 0) visit(slot, repeat);
   }
 }
 
-// Likewise for a block whose word was `use`.
+// Likewise for all lines of a block whose word was `use`.
 template <class Visit>
 void TakeRepeats(unsigned slot, std::uint32_t index, std::uint32_t use, Visit&& visit) {
-  RepeatLine& line = Repeats().tables[slot][LineOf(index)];
-  if (line.use == use && IndexOf(BlockOf(line)) == index) TakeRepeats(slot, line, visit);
+  const auto take = [&](std::uint32_t number) {
+    RepeatLine& line = Repeats().tables[slot][number];
+    if (line.use == use && IndexOfLine(NumberOf(line)) == index) TakeRepeats(slot, line, visit);
+  };
+  take(LineOf(index));
+  const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
+  for (unsigned word = 0; words >> word != 0; ++word) {
+    if ((words >> word & 1) != 0) take(BytewiseLineOf(index, word));
+  }
 }
 
 enum class Touch : std::uint8_t { kRead, kWrite, kAtomic };

@@ -1,5 +1,7 @@
 #include "hypervisor/repeat_tables.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -32,19 +34,26 @@ void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visi
     ForEachLine(slot, visit);
     return;
   }
-  for (std::uint64_t block = first; block <= last; ++block)
-    visit(Repeats().tables[slot][agent::LineOf(agent::IndexOf(block))]);
+  for (std::uint64_t block = first; block <= last; ++block) {
+    const std::uint32_t index = agent::IndexOf(block);
+    visit(Repeats().tables[slot][agent::LineOf(index)]);
+    const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
+    for (unsigned word = 0; words >> word != 0; ++word) {
+      if ((words >> word & 1) != 0)
+        visit(Repeats().tables[slot][agent::BytewiseLineOf(index, word)]);
+    }
+  }
 }
 
 // Whether the line's block has bytes in [start, end).
 bool IsIn(const RepeatLine& line, std::uint64_t start, std::uint64_t end) {
-  const std::uint64_t block = agent::BlockOf(line);
+  const std::uint64_t block = agent::AddressOf(agent::NumberOf(line)) / agent::kRepeatBlock;
   return block >= start / agent::kRepeatBlock && block <= (end - 1) / agent::kRepeatBlock;
 }
 
 bool IsInPeace(const RepeatLine& line) {
-  return line.use ==
-         __atomic_load_n(&Repeats().use[agent::IndexOf(agent::BlockOf(line))], __ATOMIC_ACQUIRE);
+  return line.use == __atomic_load_n(&Repeats().use[agent::IndexOfLine(agent::NumberOf(line))],
+                                     __ATOMIC_ACQUIRE);
 }
 
 }  // namespace
@@ -56,7 +65,12 @@ void RepeatTables::Start() {
   constexpr std::uint64_t kFirstPause = 1 << 24;
   Repeats().enabled = 0;
   started_ = true;
+  weigh_at_ = kFirstTrial;
   pause_ = kFirstPause;
+  // The guest has the tables on large pages, and so has the processor if the host does, too. Asked
+  // for later, when they have been used, it makes no difference (on kvm_pvm).
+  constexpr std::size_t kHeader = offsetof(agent::RepeatMemory, use);
+  madvise(Repeats().use, sizeof(agent::RepeatMemory) - kHeader, MADV_HUGEPAGE);  // a wish
 }
 
 void RepeatTables::End(std::uint64_t before) {
@@ -95,21 +109,33 @@ void RepeatTables::RemoveAll() {
   pages_ = {};
   std::ranges::fill(Repeats().threads, 0);
   Repeats().enabled = 0;
-  weigh_at_ = counted_ = ended_ = 0;
+  weigh_at_ = kFirstTrial;
+  counted_ = ended_ = 0;
 }
 
 void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t address) {
   if (!agent::MayRepeat(address, site.size)) return;
   site.plain = true;
-  const std::uint64_t block = address / agent::kRepeatBlock;
-  RepeatLine& line = Repeats().tables[slot][agent::LineOf(agent::IndexOf(block))];
-  const std::uint64_t granted = agent::WordsOf(address, site.size, site.write)
-                                << agent::kGrantedShift;
-  std::uint64_t entry = __atomic_load_n(&line.block, __ATOMIC_ACQUIRE);
-  while ((entry & agent::kBlockNumber) == block && (entry & granted) != granted &&
-         !__atomic_compare_exchange_n(&line.block, &entry, entry | granted, false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_ACQUIRE)) {
-  }
+  agent::ForEachPart(address, site.size, [&](const agent::LinePart& part) {
+    RepeatLine& line = Repeats().tables[slot][part.line];
+    const std::uint64_t granted = part.granted();
+    std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_ACQUIRE);
+    while ((entry & agent::kLineNumber) == part.number && (entry & granted) != granted &&
+           !__atomic_compare_exchange_n(&line.entry, &entry, entry | granted, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    }
+    return true;
+  });
+}
+
+void RepeatTables::Untell(unsigned slot, const AccessSite& site, std::uint64_t address) {
+  if (!agent::MayRepeat(address, site.size)) return;
+  agent::ForEachPart(address, site.size, [&](const agent::LinePart& part) {
+    RepeatLine& line = Repeats().tables[slot][part.line];
+    if (agent::NumberOf(line) == part.number)
+      __atomic_fetch_and(&line.entry, ~part.told(site.write), __ATOMIC_ACQ_REL);
+    return true;
+  });
 }
 
 void RepeatTables::Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size,
@@ -191,7 +217,7 @@ void RepeatTables::TellAll(std::uint64_t before) {
 }
 
 void RepeatTables::OnMoment(std::uint64_t before) {
-  constexpr unsigned kMost = 1 << 15;
+  constexpr unsigned kMost = 1 << 17;
   if (++moments_ >= kMost) TellAll(before);
 }
 

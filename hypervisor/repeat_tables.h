@@ -32,6 +32,9 @@ struct RepeatedAccess {
 class RepeatTables {
  public:
   using Tell = std::function<void(const RepeatedAccess&)>;
+  // So many accesses are told before the search for repeats begins. Programs that share less do not
+  // need it, and have no memory for it: 6 MiB, and 12 for each thread.
+  static constexpr std::uint64_t kFirstTrial = 1 << 17;
 
   // `next_event`: the number that the next event of any thread will have.
   RepeatTables(std::function<std::uint64_t()> next_event, Tell tell);
@@ -49,9 +52,11 @@ class RepeatTables {
   // A fork has left none of the threads.
   void RemoveAll();
 
-  // The access, which the thread has told of, is plain, and so is whatever its site does: repeating
-  // it need not be told. `write`: whether the site writes.
+  // The write, which the thread has told of, is plain, and so is whatever its site does: repeating
+  // it need not be told.
   void Grant(unsigned slot, const AccessSite& site, std::uint64_t address);
+  // The access, which the thread has told of last, was none after all.
+  static void Untell(unsigned slot, const AccessSite& site, std::uint64_t address);
   // The thread that is `user` (agent::BlockUse) touches [address, address + size), seen by the
   // monitor. `tell` gets what ends by it.
   void Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size, agent::Touch touch,

@@ -384,9 +384,16 @@ void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
 }
 
 void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
-  // Should the word turn out to be read atomically, this was such a load.
-  if (const auto state = states_.find(access.thread); !access.write && state != states_.end()) {
-    NoteLoad(state->second, {access.address, access.size, true, false, false}, EventKind::kRead);
+  if (!access.write) {
+    const MemoryAccess read{access.address, access.size, true, false, false};
+    const bool synchronises =
+        (IsReadAtomicallyLocked(read) || IsAtomicVariableLocked(access.address)) &&
+        !observer_.IsPlain(access.ip, access.address);
+    // Should the word turn out to be read atomically, this was such a load.
+    if (const auto state = states_.find(access.thread); state != states_.end()) {
+      NoteLoad(state->second, read, synchronises ? EventKind::kAtomicRead : EventKind::kRead);
+    }
+    if (synchronises) return;  // nobody knew when it was repeated
   }
   Event& event = told_later_.emplace_back();
   event.kind = access.write ? EventKind::kEarlierWrite : EventKind::kEarlierRead;
@@ -494,10 +501,14 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
-  // A word that is atomic elsewhere may be so for another of the thread's instructions.
-  if (repeats_.started() && state.repeat_slot && IsPlainAccess(kind) && !plain &&
-      access.address == event.address &&
-      observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
+  if (!repeats_.started() || !state.repeat_slot) return;
+  if (IsAtomic(kind)) {
+    // The agent does not always know.
+    repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomic,
+                   [this](const RepeatedAccess& repeat) { TellRepeatLocked(repeat); });
+  } else if (access.write && !plain && access.address == event.address &&
+             observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
+    // A word that is atomic elsewhere may be so for another of the thread's instructions.
     repeats_.Grant(*state.repeat_slot, site, access.address);
   }
 }
@@ -557,10 +568,11 @@ void Tracking::Retract(Carrier& carrier, std::uint64_t rip) {
   const auto* const entries =
       static_cast<const agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
   const agent::QueuedEvent& last = entries[(page.queue_head - 1) % TRAPLINE_QUEUE_ENTRIES];
-  if (last.kind != TRAPLINE_QUEUED_ACCESS ||
-      reinterpret_cast<const AccessSite*>(last.ip)->rip != rip) {
-    return;
-  }
+  if (last.kind != TRAPLINE_QUEUED_ACCESS) return;
+  const AccessSite& site = *reinterpret_cast<const AccessSite*>(last.ip);
+  if (site.rip != rip) return;
+  if (const auto& slot = states_[NumberOf(carrier)].repeat_slot; slot && repeats_.started())
+    RepeatTables::Untell(*slot, site, last.address);
   --page.queue_head;
   EndEpoch(carrier);
 }
@@ -1150,6 +1162,25 @@ bool Tracking::IsAtomicVariableLocked(std::uint64_t address) {
   return false;
 }
 
+// Whether a plain load of the word is an atomic one because of the word's other uses.
+bool Tracking::IsReadAtomicallyLocked(const MemoryAccess& access) {
+  const std::uint64_t word = access.address;
+  if (access.size > kWord) return false;
+  if (!thread_words_.empty() && thread_words_.contains(word)) return true;
+  const CachedPage& page = PageOf(word);
+  if (page.words == nullptr) return false;
+  const std::size_t offset = word % kPageSize;
+  const bool known_atomic = page.words->atomic.test(offset);
+  // Two counts of four bytes may be read at once, as shared_ptr's are, and the second one be the
+  // one that is atomic.
+  constexpr std::uint64_t kHalf = kWord / 2;
+  const bool second_half = !known_atomic && access.size == kWord && offset + kHalf < kPageSize &&
+                           page.words->atomic.test(offset + kHalf);
+  if (!known_atomic && !second_half) return false;
+  const auto use = atomic_words_.find(second_half ? word + kHalf : word);
+  return use == atomic_words_.end() || !use->second.broken;
+}
+
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
@@ -1171,18 +1202,9 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
     return access.atomic ? kRmw : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
   if (!access.write) {
-    if (!thread_words_.empty() && thread_words_.contains(word)) {
+    if (!thread_words_.empty() && thread_words_.contains(word))
       Observer().OnEdge(thread, EventKind::kHappensAfter, access.address);
-      return EventKind::kAtomicRead;
-    }
-    // Two counts of four bytes may be read at once, as shared_ptr's are, and the second one be the
-    // one that is atomic.
-    constexpr std::uint64_t kHalf = kWord / 2;
-    const bool second_half = !known_atomic && access.size == kWord && offset + kHalf < kPageSize &&
-                             page.words != nullptr && page.words->atomic.test(offset + kHalf);
-    if (!known_atomic && !second_half) return plain;
-    const auto use = atomic_words_.find(second_half ? word + kHalf : word);
-    return use == atomic_words_.end() || !use->second.broken ? EventKind::kAtomicRead : plain;
+    return IsReadAtomicallyLocked(access) ? EventKind::kAtomicRead : plain;
   }
   if (!known_atomic) {
     WordsOf(page).plainly_written.set(offset);

@@ -243,6 +243,7 @@ class Tracking {
   // The thread touches memory, seen by the monitor.
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
 
+  bool IsReadAtomicallyLocked(const MemoryAccess& access);
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
   void EndEpoch(Carrier& carrier) {

@@ -51,7 +51,7 @@ class AgentMemory {
     if (code == MAP_FAILED) std::abort();
     code_ = static_cast<unsigned char*>(code);
     unsigned char* at = code_;
-    for (unsigned log2 = 2; log2 <= 4; ++log2) {
+    for (unsigned log2 = 0; log2 <= 4; ++log2) {
       for (const bool write : {false, true}) {
         const auto fast = agent::FastRepeat(1u << log2, write);
         fast_[log2][write] = at;
@@ -68,7 +68,7 @@ class AgentMemory {
   // What the code cache does before its slow path. False: that follows.
   bool FastRepeat(const AccessSite* site, std::uint64_t address) {
     const unsigned log2 = std::countr_zero(site->size);
-    if (!std::has_single_bit(site->size) || log2 < 2 || log2 > 4 || site->atomic) return false;
+    if (!std::has_single_bit(site->size) || log2 > 4 || site->atomic) return false;
     cache_thread().access_address = address;
     missed() = 0;
     asm volatile(
@@ -133,12 +133,16 @@ class Execution {
     // What the execution before has left, without touching all of it.
     for (const std::uint32_t index : touched_) {
       repeats.use[index] = 0;
-      for (auto& table : repeats.tables) table[agent::LineOf(index)] = {};
+      for (auto& table : repeats.tables) {
+        table[agent::LineOf(index)] = {};
+        for (unsigned word = 0; word < agent::kRepeatPieces; ++word)
+          table[agent::BytewiseLineOf(index, word)] = {};
+      }
     }
     touched_.clear();
     sites_.clear();
     tables_.Start();
-    tables_.Weigh(0, 0);  // begins the first trial
+    tables_.Weigh(RepeatTables::kFirstTrial, 0);
     for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread)
       slots_[thread] = tables_.Add(pages_[thread], thread);
   }
@@ -189,6 +193,11 @@ class Execution {
     handled_ = Memory().next_event();
   }
   void TellAll() { tables_.TellAll(handled_); }
+
+  // The thread's last access was none.
+  void Untell(const Event& event) {
+    RepeatTables::Untell(*slots_[event.thread], *SiteOf(event), event.address);
+  }
 
   // From now on without the code cache's part.
   void OnlySlowly() { fast_ = false; }
@@ -296,9 +305,9 @@ class Execution {
       if (first.frees) first.event.kind = EventKind::kWrite;
     }
     Tell(first.event);
-    if (first.plain != nullptr) {
+    if (first.plain != nullptr && first.plain->write) {
       tables_.Grant(*slots_[first.event.thread], *first.plain, first.event.address);
-    } else {
+    } else if (first.plain == nullptr) {
       Moments(first.number + 1);
     }
   }
@@ -434,6 +443,57 @@ TEST(Repeats, InstructionsAreGrantedOneByOne) {
   EXPECT_EQ(execution.repeats(), 2u);
   execution.Do(Write(0, 0x1000, 4, 2));
   EXPECT_EQ(execution.repeats(), 2u);
+}
+
+// A read need not be granted: the first one has not been handled yet.
+TEST(Repeats, ReadsNeedNoGrant) {
+  Execution execution(100);
+  execution.Do(Fork(0, 1));
+  for (int i = 0; i < 4; ++i) {
+    execution.Do(Read(0, 0x1000, 8, 1));
+    execution.Do(Write(0, 0x2000, 8, 2));
+    execution.Do(Release(0, 7));
+  }
+  EXPECT_EQ(execution.repeats(), 3u);
+  execution.Do(Write(1, 0x1000, 8, 3));
+  execution.HandleAll();
+  EXPECT_EQ(execution.detector().races().size(), 1u);
+}
+
+// Accesses of bytes do not count for the bytes beside them, and those of two blocks for both.
+TEST(Repeats, BytesAndTwoBlocks) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  for (int i = 0; i < 3; ++i) {
+    execution.Do(Write(0, 0x1005, 1, 1));
+    execution.Do(Write(0, 0x100a, 2, 2));
+    execution.Do(Write(0, 0x102c, 8, 3));
+    execution.Do(Release(0, 7));
+  }
+  EXPECT_EQ(execution.repeats(), 6u);
+  execution.Do(Write(1, 0x1004, 1, 4));
+  execution.Do(Write(1, 0x1006, 4, 4));
+  EXPECT_TRUE(execution.detector().races().empty());
+  execution.Do(Read(1, 0x1005, 1, 5));
+  execution.Do(Read(1, 0x100b, 1, 6));
+  execution.Do(Read(1, 0x1030, 4, 7));
+  execution.HandleAll();
+  std::set<std::uint64_t> pairs;
+  for (const Race& race : execution.detector().races())
+    pairs.insert(race.first.ip * 10 + race.second.ip);
+  EXPECT_EQ(pairs, (std::set<std::uint64_t>{15, 26, 37}));
+}
+
+// What faulted was no access: its next try is the first one.
+TEST(Repeats, WhatFaultedIsToldAgain) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  execution.Untell(Read(0, 0x1000, 8, 1));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 0u);
+  execution.Do(Read(0, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 1u);
 }
 
 // The block changes hands once more, and is written again, before the monitor gets to see that it
