@@ -17,7 +17,7 @@
 #define TRAPLINE_SHARED_PAGE 0x7fe80000
 
 // The thread page region: one virtual address, other memory in each thread's page table.
-#define TRAPLINE_THREAD_PAGE 0x7ff00000
+#define TRAPLINE_THREAD_PAGE 0x7fe90000
 #define TRAPLINE_FAULT_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x2000)      // IST 1: #PF
 #define TRAPLINE_EXCEPTION_STACK_TOP (TRAPLINE_THREAD_PAGE + 0x3000)  // IST 2: every other vector
 #define TRAPLINE_VECTOR_STATE (TRAPLINE_THREAD_PAGE + 0x4000)  // XSAVE image, 64-byte aligned
@@ -25,10 +25,10 @@
 // Events of the thread that the monitor has not seen yet: a ring of TRAPLINE_QUEUE_ENTRIES (a power
 // of two) entries.
 #define TRAPLINE_EVENT_QUEUE (TRAPLINE_THREAD_PAGE + 0x8000)
-#define TRAPLINE_QUEUE_ENTRIES 4096
+#define TRAPLINE_QUEUE_ENTRIES 16384
 #define TRAPLINE_QUEUE_ENTRY_SIZE 40
 // The code cache's part (translator/cache_thread.h); the monitor checks the offsets.
-#define TRAPLINE_CACHE_THREAD (TRAPLINE_THREAD_PAGE + 0x30000)
+#define TRAPLINE_CACHE_THREAD (TRAPLINE_THREAD_PAGE + 0xb0000)
 #define TRAPLINE_CACHE_FILTER (TRAPLINE_CACHE_THREAD + 0x10000)  // reads; writes follow
 #define TRAPLINE_CACHE_FILTER_PLANE 0x40000                      // bytes of each
 #define TRAPLINE_CACHE_PROGRAM_RSP (TRAPLINE_CACHE_THREAD + 0x90080)
@@ -38,7 +38,7 @@
 #define TRAPLINE_CACHE_LEAVE_REQUESTED (TRAPLINE_CACHE_THREAD + 0x90108)
 #define TRAPLINE_CACHE_LEAVE_AFTER (TRAPLINE_CACHE_THREAD + 0x90110)
 #define TRAPLINE_FRAME_BITS 12  // log2 of the number of frames, of 16 bytes each
-#define TRAPLINE_THREAD_PAGES 0xd0
+#define TRAPLINE_THREAD_PAGES 0x150
 // Of an access site (translator/code_cache.h).
 #define TRAPLINE_SITE_SIZE 8
 #define TRAPLINE_SITE_READ 12

@@ -550,7 +550,7 @@ void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
 }
 
 std::uint64_t AddressSpace::Canonical(std::uint64_t address) const {
-  if (!has_aliases_.load(std::memory_order_acquire)) return address;
+  if (!has_aliases()) return address;
   const std::lock_guard lock(aliases_mutex_);
   const auto after = aliases_.upper_bound(address);
   if (after == aliases_.begin()) return address;
@@ -560,7 +560,7 @@ std::uint64_t AddressSpace::Canonical(std::uint64_t address) const {
 
 void AddressSpace::ForEachCanonical(std::uint64_t address, std::uint64_t size,
                                     const std::function<void(const Range&)>& visit) const {
-  if (!has_aliases_.load(std::memory_order_acquire)) {
+  if (!has_aliases()) {
     visit({address, address + size});
     return;
   }

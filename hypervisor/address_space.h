@@ -184,6 +184,8 @@ class AddressSpace {
   // The one address by which memory that is mapped at several places is known. Takes no lock that
   // anything else is asked for under.
   std::uint64_t Canonical(std::uint64_t address) const;
+  // False: each address is its own.
+  bool has_aliases() const { return has_aliases_.load(std::memory_order_acquire); }
   // The same for a range, which may fall apart.
   void ForEachCanonical(std::uint64_t address, std::uint64_t size,
                         const std::function<void(const Range&)>& visit) const;

@@ -341,6 +341,23 @@ long LockAll(GuestThread& thread, Arguments a) {
   return 0;
 }
 
+// Whether the thread is about to send itself, by tkill or tgkill, a signal that kills the process
+// at once, as abort() does: the kernel carries that out before the call returns.
+bool KillsItself(GuestThread& thread, std::uint64_t target, std::uint64_t number) {
+  constexpr SignalMask kNotDeadly = MaskOf(SIGCHLD) | MaskOf(SIGCONT) | MaskOf(SIGSTOP) |
+                                    MaskOf(SIGTSTP) | MaskOf(SIGTTIN) | MaskOf(SIGTTOU) |
+                                    MaskOf(SIGURG) | MaskOf(SIGWINCH);
+  const int signal = static_cast<int>(number);
+  if (signal < 1 || signal >= NSIG || thread.is_vfork_child ||
+      static_cast<pid_t>(target) != syscall(SYS_gettid)) {
+    return false;
+  }
+  const bool deadly = thread.signal_actions().Get(signal).handler == 0 &&
+                      ((kNotDeadly | thread.mask()) & MaskOf(signal)) == 0;
+  // The first process of a namespace does not die of it; a debugger may keep it back.
+  return deadly && getpid() != 1 && TracerOfThisThread() == 0;
+}
+
 }  // namespace
 
 namespace {
@@ -420,6 +437,13 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {Sigprocmask(thread, a)};
     case SYS_sigaltstack:
       return {Sigaltstack(thread, a)};
+    case SYS_tkill:
+      if (KillsItself(thread, a[0], a[1])) process.BeforeDeath(number32(1));
+      return {thread.Interruptible(call.number, a)};
+    case SYS_tgkill:
+      if (number32(0) == getpid() && KillsItself(thread, a[1], a[2]))
+        process.BeforeDeath(number32(2));
+      return {thread.Interruptible(call.number, a)};
     case SYS_rt_sigreturn:
       if (!Sigreturn(thread)) {
         SignalDelivery delivery;

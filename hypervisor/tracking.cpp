@@ -342,10 +342,16 @@ void Tracking::DrainLocked() {
     Queue& queue = queues_[first];
     do {
       const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
+      constexpr unsigned kAhead = 8;  // the site of an access, mostly
+      __builtin_prefetch(reinterpret_cast<const void*>(
+          queue.entries[(queue.tail + kAhead) % TRAPLINE_QUEUE_ENTRIES].ip));
       handled_ = std::max(handled_, event.sequence + 1);
-      HandleEventLocked(queue.thread, *queue.state, event);
-      if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind))
-        NewMomentLocked(queue.thread, event.sequence + 1);
+      if (event.kind != TRAPLINE_QUEUED_ACCESS ||
+          !QueueIfPlainLocked(queue.thread, *queue.state, event)) {
+        HandleEventLocked(queue.thread, *queue.state, event);
+        if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind))
+          NewMomentLocked(queue.thread, event.sequence + 1);
+      }
       ++queue.tail;
     } while (queue.tail != queue.head && key(queue) <= next);
     __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
@@ -362,8 +368,8 @@ void Tracking::TellAccessesLocked() {
   told_later_.clear();
 }
 
-void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
-                           std::uint64_t ip, std::uint32_t frame) {
+inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
+                                  std::uint64_t ip, std::uint32_t frame) {
   constexpr std::size_t kMost = 256;  // 12 KiB
   CountRelease(kind);
   Event& event = told_later_.emplace_back();
@@ -374,6 +380,41 @@ void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& 
   event.ip = ip;
   event.stack = frame;
   if (told_later_.size() >= kMost) TellAccessesLocked();
+}
+
+// Nearly all that is queued: what HandleAccessLocked does where nothing is known that could make
+// more of it than a plain access. False: nothing has been done.
+inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
+                                         const agent::QueuedEvent& event) {
+  const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
+  const std::uint64_t address = event.address;
+  if (site.atomic || site.done || state.task_thread || space_.has_aliases() ||
+      (!state.watched.empty() && state.taken_in != releases_)) {
+    return false;
+  }
+  CachedPage& page = PageOf(address);
+  const std::size_t offset = address % kPageSize;
+  const PageWords* const words = page.words;
+  if (words == nullptr && page.in_module) return false;  // debug info has not been asked
+  if (words != nullptr) {
+    const std::size_t second = (offset + kWord / 2) % kPageSize;  // of a load of eight bytes
+    if ((page.in_module && !words->no_atomic_variable.test(offset)) || words->atomic.test(offset) ||
+        (!site.write && words->atomic.test(second))) {
+      return false;
+    }
+  }
+  if (!site.write && !thread_words_.empty() && thread_words_.contains(address)) return false;
+  ++statistics_.checks;
+  const MemoryAccess access{address, site.size, site.read, site.write, false};
+  if (site.write && site.size <= kWord) WordsOf(page).plainly_written.set(offset);
+  const EventKind kind = PlainKind(access);
+  QueueLocked(thread, kind, access, site.rip, state.FrameOf(event.size));
+  if (site.write) {
+    GrantLocked(thread, state, site, kind, access);
+  } else {
+    NoteLoad(state, access, kind);
+  }
+  return true;
 }
 
 // --- repeats
@@ -501,14 +542,20 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
-  if (!repeats_.started() || !state.repeat_slot) return;
   if (IsAtomic(kind)) {
     // The agent does not always know.
     repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomic,
                    [this](const RepeatedAccess& repeat) { TellRepeatLocked(repeat); });
-  } else if (access.write && !plain && access.address == event.address &&
-             observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
+  } else if (access.write && !plain && access.address == event.address) {
     // A word that is atomic elsewhere may be so for another of the thread's instructions.
+    GrantLocked(thread, state, site, kind, access);
+  }
+}
+
+inline void Tracking::GrantLocked(ThreadId thread, const ThreadState& state, const AccessSite& site,
+                                  EventKind kind, const MemoryAccess& access) {
+  if (repeats_.started() && state.repeat_slot &&
+      observer_.MayRepeat(thread, kind, access.address, access.size, site.rip)) {
     repeats_.Grant(*state.repeat_slot, site, access.address);
   }
 }
@@ -1025,15 +1072,10 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
   }
 }
 
-Tracking::CachedPage& Tracking::PageOf(std::uint64_t address) {
-  const std::uint64_t page = AlignDown(address, kPageSize);
-  CachedPage& cached = cached_pages_[page / kPageSize % kCachedPages];
-  if (cached.page != page) {
-    const auto known = words_.find(page);
-    cached = {page, known != words_.end() ? known->second.get() : nullptr,
-              observer_.IsInModule(page)};
-  }
-  return cached;
+[[gnu::noinline]] void Tracking::FillPage(CachedPage& cached, std::uint64_t page) {
+  const auto known = words_.find(page);
+  cached = {page, known != words_.end() ? known->second.get() : nullptr,
+            observer_.IsInModule(page)};
 }
 
 Tracking::PageWords& Tracking::WordsOf(CachedPage& page) {

@@ -251,10 +251,21 @@ class Tracking {
   }
   static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
   void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  bool QueueIfPlainLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  // What the access touched, and its instruction, may be repeated from now on, if it is plain.
+  void GrantLocked(ThreadId thread, const ThreadState& state, const AccessSite& site,
+                   EventKind kind, const MemoryAccess& access);
   void HandleLongAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                  const agent::QueuedEvent& event);
-  CachedPage& PageOf(std::uint64_t address);
+  CachedPage& PageOf(std::uint64_t address) {
+    const std::uint64_t page = AlignDown(address, kPageSize);
+    CachedPage& cached = cached_pages_[page / kPageSize % kCachedPages];
+    if (cached.page != page) [[unlikely]]
+      FillPage(cached, page);
+    return cached;
+  }
+  void FillPage(CachedPage& cached, std::uint64_t page);
   PageWords& WordsOf(CachedPage& page);
   // All that was known of the program's memory.
   void ForgetMemoryLocked();

@@ -350,13 +350,13 @@ inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread,
        (std::uint64_t{thread.lock_set} << 32 | generation) * 0xc4ceb9fe1a85ec53ull) *
       0x9e3779b97f4a7c15ull;
   const std::size_t at = hash >> (64 - kCachedContextBits);
-  for (const std::size_t way : {at, at ^ 1}) {
-    const CachedContext& cached = cached_contexts_[way];
-    if (cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
-        cached.generation == generation) [[likely]] {
-      return cached.number;
-    }
-  }
+  const auto is_it = [&](const CachedContext& cached) {
+    return cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
+           cached.generation == generation;
+  };
+  if (is_it(cached_contexts_[at])) [[likely]]
+    return cached_contexts_[at].number;
+  if (is_it(cached_contexts_[at ^ 1])) return cached_contexts_[at ^ 1].number;
   cached_contexts_[at ^ 1] = cached_contexts_[at];
   return MakeContext(cached_contexts_[at], thread, ip, frame);
 }

@@ -193,7 +193,7 @@ class ExecutionEvents : public ExecutionObserver {
     std::size_t operator()(const Frame& frame) const;
   };
   // A context by what it was made of, so that it need not be made again to be found.
-  struct CachedContext {
+  struct alignas(32) CachedContext {
     std::uint32_t frame = 0, lock_set = 0, generation = 0, number = 0;
     std::uint64_t ip = 0;
   };

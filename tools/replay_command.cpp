@@ -10,8 +10,10 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "detector/detector.h"
 #include "replay/log_index.h"
 #include "replay/replay_report.h"
 #include "replay/replayer.h"
@@ -47,6 +49,24 @@ void ShowProgress(std::uint64_t done, std::uint64_t all) {
              100 * share, all);
 }
 
+// `names` with "all" spelt out: FastTrack first, since the first one is what others are compared
+// with.
+std::vector<std::string> Named(const std::vector<std::string>& names) {
+  std::vector<std::string> result;
+  for (const std::string& name : names) {
+    if (name != "all") {
+      result.push_back(name);
+      continue;
+    }
+    const auto add = [&](std::string_view one) {
+      if (std::find(result.begin(), result.end(), one) == result.end()) result.emplace_back(one);
+    };
+    add("fasttrack");
+    for (const DetectorInfo& info : Detectors()) add(info.name);
+  }
+  return result;
+}
+
 int Run(const Arguments& arguments) {
   std::error_code error;
   if (std::filesystem::equivalent(arguments.log, arguments.json, error))
@@ -72,13 +92,13 @@ int Run(const Arguments& arguments) {
         arguments.log);
   }
   ReplayOptions options;
-  options.detectors = arguments.detectors;
+  options.detectors = Named(arguments.detectors);
   options.filter = arguments.filter;
   options.shards = arguments.shards;
   options.detector_options = arguments.options;
   std::string truth;
   if (arguments.compare) {
-    truth = arguments.truth.empty() ? arguments.detectors.front() : arguments.truth;
+    truth = arguments.truth.empty() ? options.detectors.front() : arguments.truth;
     if (std::find(options.detectors.begin(), options.detectors.end(), truth) ==
         options.detectors.end()) {
       options.detectors.insert(options.detectors.begin(), truth);
@@ -111,13 +131,22 @@ int Run(const Arguments& arguments) {
   return 0;
 }
 
+std::string DetectorNames() {
+  std::string names;
+  for (const DetectorInfo& info : Detectors())
+    names += (names.empty() ? "" : ", ") + std::string(info.name);
+  return names;
+}
+
 }  // namespace
 
 void AddReplayCommand(CLI::App& app, int& exit_status) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("replay", "Run race detectors over a trap log");
   command->add_option("LOG", arguments->log, "the trap log")->required();
-  command->add_option("--detector,-d", arguments->detectors, "detectors, separated by commas")
+  command
+      ->add_option("--detector,-d", arguments->detectors,
+                   "detectors, separated by commas: " + DetectorNames() + "; or all of them: all")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--filter", arguments->filter,

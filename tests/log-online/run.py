@@ -13,6 +13,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -272,6 +273,13 @@ class Suite:
         races = self.races_in(cwd, log, "counter")
         expect((line, line) in races, f"replayed races: {races}")
 
+    def aborted(self):
+        cwd = self.directory("aborted")
+        log = cwd / "log"
+        outcome = self.run([self.trapline, "run", f"--log={log}", "--", self.own("counter"), "50", "abort"], cwd)
+        expect(outcome.status == -signal.SIGABRT and re.search(rb"^trapline: \d+ races? ", outcome.stderr, re.M), outcome.status_text(), outcome.stderr)
+        self.offline(cwd, "log", "check", log)
+
     def one_thread(self):
         cwd = self.directory("one-thread")
         log = cwd / "log"
@@ -504,7 +512,7 @@ class Suite:
             yield f"acculock/{source}", lambda source=source: self.same_races(source, "acculock")
         for source in FILTERED:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
-        for name in ("compared", "filter_is_shorter", "record_only", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for name in ("compared", "filter_is_shorter", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "detector/detector.h"
 #include "tests/replay/log_test_support.h"
 
 namespace trapline {
@@ -97,6 +98,14 @@ TEST_F(CommandTest, CutMergeAndExportGiveTheTraceBack) {
   const std::string trace = ReadFile(scratch_ / "1.std");
   EXPECT_NE(trace.find("T1|w("), std::string::npos) << trace;
   EXPECT_EQ(ReadFile(scratch_ / "2.std"), trace);
+}
+
+TEST_F(CommandTest, AllDetectorsBesideFastTrack) {
+  const Outcome outcome = Command("replay " + log_ + " -d all --compare");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("truth: fasttrack"), std::string::npos) << outcome.text;
+  for (const DetectorInfo& info : Detectors())
+    EXPECT_NE(outcome.text.find("\n" + std::string(info.name)), std::string::npos) << info.name;
 }
 
 TEST_F(CommandTest, MistakesAreTold) {

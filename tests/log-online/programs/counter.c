@@ -1,5 +1,6 @@
 // Two threads write a counter and random elements of an array, as often as the first argument says
-// (0: for ever), and race at both. Prints a line at its start and one at its end.
+// (0: for ever), and race at both. Prints a line at its start and one at its end. With a second
+// argument it is aborted then.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,5 +29,6 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, Work, &seeds[i]);
   for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
   printf("end\n");
+  if (argc > 2) abort();
   return 7;
 }
