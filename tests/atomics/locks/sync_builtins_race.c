@@ -2,6 +2,7 @@
 // ONE-OF any global:value a b
 // ONE-OF any global:value b b
 // MAY-MISS shared: who had the page first did so alone
+// LIMIT nodebug: what follows a lock given back by a plain mov may pass for a repeat of what came before
 #include "race.h"
 
 static char lock;
