@@ -69,6 +69,8 @@ class ExecutionObserver {
                                      std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
   // The thread may have seen what was released to [address, address + size) by atomic accesses.
   virtual void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
+  // The kernel changes [address, address + size) atomically for the thread: order alone.
+  virtual void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
   virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
   // The calls that a thread with these registers stands in, innermost first.
@@ -138,10 +140,9 @@ class ExecutionObserver {
   // returns the status to end with.
   virtual int OnExit(int status) = 0;
 
-  // Whether debug info says that the plain load or store of `address` at `ip` is an atomic
-  // operation.
-  virtual bool IsAtomic(std::uint64_t ip, std::uint64_t address) = 0;
-  // The two questions this is made of. IsAtomicCode may be asked at any time by any thread.
+  // Whether the plain load or store at `ip` is an atomic operation, and whether those of the
+  // variable at `address` are, as far as debug info or the user says so. IsAtomicCode may be asked
+  // at any time by any thread.
   virtual bool IsAtomicCode(std::uint64_t ip) = 0;
   virtual bool IsAtomicVariable(std::uint64_t address) = 0;
   // Whether the user said that this plain load or store is no atomic operation, whatever else its

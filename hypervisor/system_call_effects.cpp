@@ -27,6 +27,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -358,11 +359,63 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
   }
 }
 
+// What epoll_wait says of a descriptor that is ready is the data that epoll_ctl was told: those of
+// each descriptor, and the descriptors by them, for each epoll instance.
+struct EpollInstance {
+  std::map<int, std::uint64_t> data;
+  std::map<std::uint64_t, std::set<int>> descriptors;
+};
+std::mutex epoll_mutex;
+std::map<std::uint64_t, EpollInstance> epoll_instances;
+
+// A descriptor that is taken out or closed stays until it is put in again: another thread may be
+// about to ask, and at worst too much is ordered.
+void NoteEpollControl(const SystemCall& call) {
+  epoll_event event{};
+  if (call.number != SYS_epoll_ctl || static_cast<int>(call.arguments[1]) == EPOLL_CTL_DEL ||
+      !ReadGuest(call.arguments[3], event)) {
+    return;
+  }
+  const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]));
+  const auto descriptor = static_cast<int>(call.arguments[2]);
+  const std::uint64_t data = event.data.u64;
+  const std::lock_guard lock(epoll_mutex);
+  EpollInstance& instance = epoll_instances[key];
+  const auto [known, is_new] = instance.data.try_emplace(descriptor, data);
+  if (!is_new && known->second != data) {
+    const auto former = instance.descriptors.find(known->second);
+    former->second.erase(descriptor);
+    if (former->second.empty()) instance.descriptors.erase(former);
+    known->second = data;
+  }
+  instance.descriptors[data].insert(descriptor);
+}
+
+bool IsEpollWait(long number) {
+  return number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
+}
+
 // The descriptors a call found ready: who sent what makes them so came before.
 std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
   std::vector<int> ready;
   if (result <= 0) return ready;
   constexpr std::uint64_t kMost = 4096;
+  if (IsEpollWait(call.number)) {
+    std::vector<epoll_event> events(
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(result), kMost));
+    if (!ReadGuest(call.arguments[1], events.data(), events.size() * sizeof(epoll_event)))
+      return ready;
+    const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]));
+    const std::lock_guard lock(epoll_mutex);
+    const auto instance = epoll_instances.find(key);
+    if (instance == epoll_instances.end()) return ready;
+    for (const epoll_event& event : events) {
+      const auto known = instance->second.descriptors.find(event.data.u64);
+      if (known != instance->second.descriptors.end())
+        ready.insert(ready.end(), known->second.begin(), known->second.end());
+    }
+    return ready;
+  }
   if (call.number == SYS_poll || call.number == SYS_ppoll) {
     std::vector<pollfd> entries(std::min<std::uint64_t>(call.arguments[1], kMost));
     if (!ReadGuest(call.arguments[0], entries.data(), entries.size() * sizeof(pollfd)))
@@ -475,7 +528,9 @@ std::uint64_t SignalKey(int signal) { return kSignalKeys | static_cast<std::uint
 
 void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   Tracking* const tracking = thread.process().tracking();
-  if (tracking == nullptr || !tracking->active() || thread.is_vfork_child) return;
+  if (tracking == nullptr || thread.is_vfork_child) return;
+  NoteEpollControl(call);
+  if (!tracking->active()) return;
   ReportBuffers(thread, call, false, 0);
   ReportDescriptor(thread, call);
   const auto publish = [&](std::uint64_t key) {
@@ -502,6 +557,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
       const std::uint64_t operation = call.arguments[1] & FUTEX_CMD_MASK & 0xffffffff;
       if (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET)
         tracking->OnWake(thread.carrier(), call.arguments[0]);
+      if (operation == FUTEX_UNLOCK_PI) tracking->OnKernelLock(thread.carrier(), call.arguments[0]);
       break;
     }
     case SYS_alarm:
@@ -565,6 +621,14 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   if (call.number == SYS_rt_sigtimedwait) {
     join(SignalKey(static_cast<int>(result)));
     join(kTimerKey);
+  }
+  if (call.number == SYS_futex) {
+    constexpr std::uint64_t kLockPi2 = 13;  // Linux 5.14
+    const std::uint64_t operation = call.arguments[1] & FUTEX_CMD_MASK & 0xffffffff;
+    if (operation == FUTEX_LOCK_PI || operation == FUTEX_TRYLOCK_PI || operation == kLockPi2)
+      tracking->OnKernelLock(thread.carrier(), call.arguments[0]);
+    if (operation == FUTEX_WAIT_REQUEUE_PI)
+      tracking->OnKernelLock(thread.carrier(), call.arguments[4]);
   }
   if (call.number == SYS_semop || call.number == SYS_semtimedop)
     join(kSemaphoreKeys | (call.arguments[0] & kKeyBits));

@@ -534,7 +534,8 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   }
   ++statistics_.checks;
   const bool by_debug_info =
-      !site.locked && (site.atomic || IsAtomicVariableLocked(access.address));
+      !site.locked &&
+      (site.atomic || (site.size <= kWord && IsAtomicVariableLocked(access.address)));
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);
@@ -994,6 +995,20 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   NewMomentLocked(carrier);
 }
 
+void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
+  if (!active()) return;
+  EndEpoch(carrier);
+  const std::uint64_t word = space_.Canonical(address);
+  constexpr std::uint64_t kFutex = 4;
+  const std::lock_guard lock(mutex_);
+  const ThreadId thread = NumberOf(carrier);
+  CatchUpLocked(thread, true);
+  ++releases_;
+  AcquireFormerLocked(thread, word, word + kFutex);
+  Observer().OnKernelUpdate(thread, word, kFutex);
+  NewMomentLocked(carrier);
+}
+
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
@@ -1229,7 +1244,12 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   constexpr EventKind kRmw = EventKind::kAtomicRmw;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
-  if (access.size > kWord) return access.atomic ? kRmw : plain;
+  if (access.size > kWord) {
+    return access.atomic           ? kRmw
+           : !atomic_by_debug_info ? plain
+           : access.write          ? EventKind::kAtomicWrite
+                                   : EventKind::kAtomicRead;
+  }
   CachedPage& page = PageOf(word);
   const std::size_t offset = word % kPageSize;
   const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
@@ -1300,8 +1320,10 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     }
     return false;
   }
+  const MemoryAccess& first = parts.front().access;
   const bool by_debug_info =
-      !atomic && observer_.IsAtomic(registers.rip, parts.front().access.address);
+      !atomic && (observer_.IsAtomicCode(registers.rip) ||
+                  (first.size <= kWord && observer_.IsAtomicVariable(first.address)));
   const bool exchanges = IsExchange(instruction);
   // Words that are only ever written atomically are read atomically; whether that is so here is
   // known once the lock is held.

@@ -134,6 +134,8 @@ class Tracking {
   void CheckDescriptor(Carrier& carrier, bool write, int descriptor, const RegisterFile& registers);
   void OnNewDescriptor(Carrier& carrier, int descriptor);
   void OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key);
+  // The kernel gives the lock in the futex at `address` to the thread, or is about to take it.
+  void OnKernelLock(Carrier& carrier, std::uint64_t address);
   // The thread is about to wake those that wait at `address`. By itself that orders nothing; but
   // if the runtime has named the object, as it does with pthread_once's control, this may be how it
   // is given back.

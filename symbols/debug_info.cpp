@@ -508,10 +508,43 @@ std::optional<DebugInfo::Operation> DebugInfo::OperationAt(std::uint64_t address
     // Where gcc optimises, the place may be that of another call.
     operation.is_certain = !by_gcc || !optimised;
     if (!operation.order && !operation.is_certain) return std::nullopt;
+    Dwarf_Off walked_to = 0;
+    operation.is_only_store =
+        operation.is_certain ||
+        !Inlines(chain[0], false, dwarf_dieoffset(&chain[depth]), 0, walked_to);
     operation.statement = CallOf(*unit, chain[depth]);
     MakeAbsolute(*unit, operation.statement);
   }
   return operation;
+}
+
+bool DebugInfo::InlinesAtomicLoad(std::uint64_t address) {
+  Unit* const unit = UnitOf(address);
+  std::vector<Dwarf_Die> chain = unit != nullptr ? Chain(*unit, address) : std::vector<Dwarf_Die>();
+  Dwarf_Off walked_to = 0;
+  return chain.empty() || Inlines(chain[0], true, 0, 0, walked_to);
+}
+
+bool DebugInfo::Inlines(Dwarf_Die& function, bool loads, Dwarf_Off called, int depth,
+                        Dwarf_Off& walked_to) {
+  Dwarf_Die die;
+  if (dwarf_child(&function, &die) != 0) return false;
+  if (depth == kMaxDepth) return true;
+  do {
+    if (!Progress(die, walked_to)) return true;
+    const int tag = dwarf_tag(&die);
+    if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) ||
+        dwarf_dieoffset(&die) == called) {
+      continue;
+    }
+    // One that was merged away is there, without an address.
+    if (tag == DW_TAG_inlined_subroutine && IsOperation(die)) {
+      if (IsLoad(dwarf_diename(&die)) == loads) return true;
+    } else if (Inlines(die, loads, called, depth + 1, walked_to)) {
+      return true;
+    }
+  } while (NextSibling(die));
+  return false;
 }
 
 bool DebugInfo::HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrder order, int depth,

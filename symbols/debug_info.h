@@ -49,6 +49,8 @@ class DebugInfo {
     // Else where the program does so.
     SourceFrame statement;
     bool is_certain = true;  // false: or at another call of the same function
+    // Whether no other operation of <atomic> that may store is inlined in the code around it.
+    bool is_only_store = false;
   };
   std::optional<Operation> OperationAt(std::uint64_t address, std::string function = {});
 
@@ -56,6 +58,9 @@ class DebugInfo {
   // if its code may have been merged with other code of the same function: gcc makes one of equal
   // loads, and says the place of one. Otherwise empty.
   std::vector<SourceFrame> MergedLines(std::uint64_t address);
+
+  // Whether an operation of <atomic> that only loads is inlined in the function at `address`.
+  bool InlinesAtomicLoad(std::uint64_t address);
 
   // Whether a store at `address` may be an atomic exchange whose result nobody wants: clang gives
   // no place for it, so that the one before it is taken for its own. `next`: the line of the next
@@ -127,6 +132,10 @@ class DebugInfo {
   // Whether other code inlined in `function` calls the operation `called` with another order.
   static bool HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrder order, int depth,
                             Dwarf_Off& walked_to);
+  // Whether an operation that loads, or one that may store, is inlined in `function`, that at
+  // `called` aside.
+  static bool Inlines(Dwarf_Die& function, bool loads, Dwarf_Off called, int depth,
+                      Dwarf_Off& walked_to);
   SourceFrame CallOf(Unit& unit, Dwarf_Die& inlined);
   static void MakeAbsolute(Unit& unit, SourceFrame& frame);
   // Mangled, or else with the scopes it is in.

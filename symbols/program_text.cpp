@@ -237,7 +237,17 @@ ProgramText::ProgramText(const std::vector<std::string>& files,
   for (const auto& [path, text] : files_) {
     AddMacros(*text);
     NoteFences(*text);
+    const auto note_builtins = [&](Tokens tokens) {
+      calls_atomic_builtins_ =
+          calls_atomic_builtins_ || std::ranges::any_of(tokens, [](const Token& token) {
+            const std::string_view word = token.text;
+            return (word.starts_with("__atomic_") || word.starts_with("__sync_")) &&
+                   !word.ends_with("_fence") && word != "__sync_synchronize";
+          });
+    };
+    note_builtins(text->tokens());
     for (const SourceText::Directive& directive : text->directives()) {
+      note_builtins(directive.tokens);
       has_flushes_ =
           has_flushes_ || (Has(directive.tokens, "omp") && Has(directive.tokens, "flush"));
     }
@@ -381,7 +391,12 @@ ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
       const auto is_assembler = [](const Token& token) { return IsAssembler(token.text); };
       if (!names_type(statement) || std::any_of(statement.begin(), statement.end(), is_assembler))
         return;
+      bool refers = false;
       for (std::size_t i = 0; i < statement.size(); ++i) {
+        // What an atomic_ref refers to is not atomic itself.
+        const std::string_view word = statement[i].text;
+        if (refers && (word == "(" || word == "{" || word == "=")) break;
+        refers = refers || word == "atomic_ref";
         // Not the functions that take or return such.
         const bool is_function = i + 1 < statement.size() && statement[i + 1].text == "(";
         if (statement[i].IsWord() && !is_function && !IsKeyword(statement[i].text))

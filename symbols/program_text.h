@@ -38,6 +38,8 @@ class ProgramText {
   // Whether threads may go on with what others have begun, or be interrupted to begin something
   // else: where it names coroutines, contexts of execution, or signal handlers.
   bool MixesThreads();
+  // Whether it does atomic operations by GCC's builtins, fences aside.
+  bool CallsAtomicBuiltins() const { return calls_atomic_builtins_; }
   // Whether it has that file.
   bool Contains(const std::string& file) const { return TextOf(file) != nullptr; }
 
@@ -115,6 +117,7 @@ class ProgramText {
   Declared atomic_, volatile_;
   std::size_t size_ = 0;
   bool complete_ = true, system_read_ = false, system_complete_ = true, has_flushes_ = false;
+  bool calls_atomic_builtins_ = false;
   StatedOrder fences_ = StatedOrder::kNeither;
   // The fences that may release something, if all of them are calls in one file, as tokens.
   const SourceText* fenced_file_ = nullptr;

@@ -380,7 +380,9 @@ class Symbolizer::Implementation {
     ProgramText* const text = TextOf(*module, contents);
     if (text == nullptr || !text->Owns(statement.file)) return true;
     // Whatever its order: it may be the first of several copies of the statement.
-    if (answer.early_store == OrderAnswer::kAnyStore && operation->is_certain)
+    const bool is_certain =
+        operation->is_certain || (operation->is_only_store && !text->CallsAtomicBuiltins());
+    if (answer.early_store == OrderAnswer::kAnyStore && is_certain)
       answer.early_store = EarlyStoreAt(*text, statement, operation->function);
     StatedOrder order = StatedOrder::kBoth;
     if (operation->order) {
@@ -476,7 +478,8 @@ class Symbolizer::Implementation {
     if (text == nullptr || text->MayBeAtomic(line.file, line.line)) return false;
     const std::vector<SourceFrame> merged = debug_info.MergedLines(offset);
     return std::none_of(merged.begin(), merged.end(), [&](const SourceFrame& place) {
-      return IsAtomicHeader(place.file) || text->LoadsAt(place.file, place.line);
+      return IsAtomicHeader(place.file) ? debug_info.InlinesAtomicLoad(offset)
+                                        : text->LoadsAt(place.file, place.line).has_value();
     });
   }
 

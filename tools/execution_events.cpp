@@ -270,7 +270,7 @@ bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const 
 bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                                 std::uint64_t size, std::uint64_t ip) {
   const bool writes = IsWrite(kind) || kind == EventKind::kEarlierWrite;
-  return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || ordering_.Contains(ip) ||
+  return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || ordering_.Silences(ip) ||
          IsBenign(address, size) || places_.Excludes(ip, address, size);
 }
 
@@ -290,7 +290,7 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   if (!untracked) {
     const Module* const module = modules_.Find(ip);
     untracked = module != nullptr &&
-                (module->is_vdso() || is_untracked_(module->path) || ordering_.Contains(ip));
+                (module->is_vdso() || is_untracked_(module->path) || ordering_.Silences(ip));
   }
   cached = {ip, modules_.generation(), untracked};
   return untracked;
@@ -374,7 +374,7 @@ inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread,
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   checked_ = checked_ || !accesses.empty();
-  const bool nothing_said = benign_.empty() && places_.empty() && ordering_.empty();
+  const bool nothing_said = benign_.empty() && places_.empty() && !ordering_.SilencesAny();
   std::size_t count = 0;
   ThreadState* state = nullptr;
   ThreadId thread = 0;
@@ -448,6 +448,19 @@ void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uin
   Event event{};
   event.kind = EventKind::kAtomicRead;
   event.order = MemoryOrder::kAcquire;
+  event.flags = kOnlyOrders;
+  event.thread = thread;
+  event.address = address;
+  event.size = size;
+  Feed(event);
+}
+
+void ExecutionEvents::OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  thread = Identity(thread);
+  if (ThreadOf(thread).ignored_synchronisation != 0) return;
+  Event event{};
+  event.kind = EventKind::kAtomicRmw;
+  event.order = MemoryOrder::kAcqRel;
   event.flags = kOnlyOrders;
   event.thread = thread;
   event.address = address;
@@ -686,8 +699,15 @@ void ExecutionEvents::OnThreadEnd(ThreadId thread) {
   ThreadState& state = ThreadOf(thread);
   ClearHistory(thread, state.stack_start, state.stack_end);
   Event event{};
-  event.kind = EventKind::kThreadEnd;
   event.thread = thread;
+  // A robust mutex is handed on by the end of its owner; others nobody can take any more.
+  event.kind = EventKind::kRelease;
+  for (const HeldLock& lock : std::exchange(state.locks, {})) {
+    event.address = lock.address;
+    if (!lock.shared && state.ignored_synchronisation == 0) Feed(event);
+  }
+  event.address = 0;
+  event.kind = EventKind::kThreadEnd;
   Feed(event);
   state.stack_start = state.stack_end = state.thread_pointer = 0;
 }
@@ -893,10 +913,6 @@ AtomicPlaces::Said ExecutionEvents::SaidOf(std::uint64_t ip, std::uint64_t addre
   const std::lock_guard lock(said_mutex_);
   return std::max(ip != 0 ? atomics_.OfCode(ip) : AtomicPlaces::Said::kNothing,
                   address != 0 ? atomics_.OfData(address) : AtomicPlaces::Said::kNothing);
-}
-
-bool ExecutionEvents::IsAtomic(std::uint64_t ip, std::uint64_t address) {
-  return IsAtomicCode(ip) || IsAtomicVariable(address);
 }
 
 bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {

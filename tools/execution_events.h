@@ -139,6 +139,7 @@ class ExecutionEvents : public ExecutionObserver {
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
   void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
+  void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
@@ -168,7 +169,6 @@ class ExecutionEvents : public ExecutionObserver {
   Handover OnExecute() override;
   void OnExecuteFailed() override;
   int OnExit(int status) override;
-  bool IsAtomic(std::uint64_t ip, std::uint64_t address) override;
   bool IsAtomicCode(std::uint64_t ip) override;
   bool IsAtomicVariable(std::uint64_t address) override;
   bool IsPlain(std::uint64_t ip, std::uint64_t address) override;

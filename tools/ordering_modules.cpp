@@ -9,15 +9,19 @@ namespace trapline {
 namespace {
 
 // oneTBB: the pools of tasks, and its allocator's lists of blocks.
-constexpr const char* kOrderingModules[] = {"libtbb.so*", "libtbbmalloc.so*",
-                                            "libtbbmalloc_proxy.so*"};
+constexpr const char* kSilentModules[] = {"libtbb.so*", "libtbbmalloc.so*",
+                                          "libtbbmalloc_proxy.so*"};
+// Atomic operations that are too large for one instruction that every processor has.
+constexpr const char* kAtomicOperations = "libatomic.so*";
+
+bool Matches(const std::string& glob, const Module& module) {
+  const std::string name(module.name());
+  return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+         fnmatch(glob.c_str(), module.path.c_str(), 0) == 0;
+}
 
 bool Match(const std::vector<std::string>& globs, const Module& module) {
-  const std::string name(module.name());
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
-           fnmatch(glob.c_str(), module.path.c_str(), 0) == 0;
-  });
+  return std::ranges::any_of(globs, [&](const std::string& glob) { return Matches(glob, module); });
 }
 
 }  // namespace
@@ -27,16 +31,19 @@ bool NamesSharedLibrary(const std::string& text) { return text.find(".so") != st
 OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
                                  const std::vector<std::string>& plain,
                                  const std::vector<std::string>& track, Modules& modules)
-    : ordering_(std::begin(kOrderingModules), std::end(kOrderingModules)),
+    : silent_(std::begin(kSilentModules), std::end(kSilentModules)),
       counting_(track),
       modules_(modules) {
-  std::copy_if(atomic.begin(), atomic.end(), std::back_inserter(ordering_), &NamesSharedLibrary);
+  std::copy_if(atomic.begin(), atomic.end(), std::back_inserter(silent_), &NamesSharedLibrary);
   std::copy_if(plain.begin(), plain.end(), std::back_inserter(counting_), &NamesSharedLibrary);
 }
 
 bool OrderingModules::Names(const Module& module) const {
-  return Match(ordering_, module) && !Match(counting_, module);
+  return (Match(silent_, module) || Matches(kAtomicOperations, module)) &&
+         !Match(counting_, module);
 }
+
+bool OrderingModules::IsSilent(const Module& module) const { return Match(silent_, module); }
 
 bool OrderingModules::ContainsNew(std::uint64_t ip) const {
   const Module* const module = modules_.Find(ip);
@@ -47,10 +54,9 @@ std::string OrderingModules::Explanation() {
   std::string text;
   for (const Module* const module : modules_.Loaded()) {
     if (!Names(*module)) continue;
-    text += fmt::format(
-        "trapline: all loads and stores of {} taken for atomic ones, and none for "
-        "an access that can race\n",
-        module->name());
+    text += fmt::format("trapline: all loads and stores of {} taken for atomic ones{}\n",
+                        module->name(),
+                        IsSilent(*module) ? ", and none for an access that can race" : "");
   }
   return text;
 }
@@ -59,7 +65,8 @@ void OrderingModules::Update() {
   generation_ = modules_.generation();
   loaded_.clear();
   for (const Module* const module : modules_.Loaded()) {
-    if (Names(*module)) loaded_.push_back({module->begin, module->end - module->begin});
+    if (Names(*module))
+      loaded_.push_back({module->begin, module->end - module->begin, IsSilent(*module)});
   }
 }
 

@@ -78,8 +78,6 @@ ANNOTATION(AnnotateBarrierDestroy, (LOCATION, const volatile void* barrier),
 
 /* -- Accesses that do not count -- */
 
-enum { kReads = 1, kWrites = 2, kReadsAndWrites = 3 };
-
 ANNOTATION(AnnotateIgnoreReadsBegin, (LOCATION), REPORT(TRAPLINE_IGNORE_BEGIN, NULL, kReads))
 ANNOTATION(AnnotateIgnoreReadsEnd, (LOCATION), REPORT(TRAPLINE_IGNORE_END, NULL, kReads))
 ANNOTATION(AnnotateIgnoreWritesBegin, (LOCATION), REPORT(TRAPLINE_IGNORE_BEGIN, NULL, kWrites))

@@ -44,6 +44,7 @@ void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, size_t alignment, const vo
 int __cxa_guard_acquire(uint64_t* guard);
 void __cxa_guard_abort(uint64_t* guard);
 void __cxa_guard_release(uint64_t* guard);
+int _Unwind_RaiseException(void* exception);
 #endif
 
 /* Checked variants (_FORTIFY_SOURCE): `capacity` is the size of the object written to, `flag`
@@ -154,6 +155,7 @@ void GOMP_taskloop_ull(void (*body)(void*), void* data, void (*copy)(void*, void
                        unsigned long long begin, unsigned long long end, unsigned long long step);
 void GOMP_taskwait_depend(void** depend);
 void GOMP_task_reduction_remap(size_t count, size_t originals, void** variables);
+void omp_fulfill_event(uint64_t event);
 int omp_get_num_threads(void);
 int omp_get_thread_num(void);
 int omp_get_thread_num_(void);

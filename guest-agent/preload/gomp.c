@@ -76,6 +76,10 @@ static void ForgetKey(const char* key, uint64_t ip) {
   if (__atomic_load_n(key, __ATOMIC_RELAXED)) Event(TRAPLINE_SYNC_DESTROYED, key, 0, ip);
 }
 
+/* A detached task ends when its event has been fulfilled, too, by whomever. Which task an event is
+ * of is libgomp's secret: what waits for tasks comes after all events until then. */
+static char fulfilled;
+
 static void BeginRegion(struct Team* team, void (*body)(void*), void* data, uint64_t ip) {
   *team = (struct Team){.body = body, .data = data, .ip = ip};
   Publish(&team->begin, ip);
@@ -84,6 +88,7 @@ static void BeginRegion(struct Team* team, void (*body)(void*), void* data, uint
 static void EndRegion(struct Team* team) {
   Receive(&team->end, team->ip);
   Receive(&team->tasks, team->ip);
+  Receive(&fulfilled, team->ip);
   for (const char* key = &team->begin; key <= &team->doacross; ++key) ForgetKey(key, team->ip);
 }
 
@@ -225,6 +230,7 @@ static uint64_t TeamSize(void) {
 static void LeaveBarrier(struct Team* team, uint64_t threads, uint64_t ip) {
   Event(TRAPLINE_BARRIER_LEAVE, &team->barrier, threads, ip);
   Receive(&team->tasks, ip);
+  Receive(&fulfilled, ip);
 }
 
 #define BARRIER(name)                                                            \
@@ -403,7 +409,9 @@ enum {
 /* What is passed to libgomp as a task's data: this, the dependences, the program's data. libgomp
  * copies it as a whole, or, of a task that it runs at once, leaves it where it is. */
 struct TaskData {
-  uint64_t head[3]; /* of a loop's data: begin and end, which libgomp sets, and its reductions */
+  /* Of the program's data, what libgomp sets: a loop's begin and end (and its reductions), or a
+   * detached task's event. */
+  uint64_t head[3];
   void (*body)(void*);
   void (*copy)(void*, void*);
   struct Team* team;
@@ -418,6 +426,7 @@ struct TaskData {
   int is_loop;
   int is_final;
   int is_undeferred; /* its creator waits for it */
+  int has_event;     /* before the program's other data */
 };
 
 static struct Dependence* DependencesOf(struct TaskData* data) {
@@ -450,11 +459,10 @@ static void RunTask(void* argument) {
   }
   ReceiveNumber(data->number, kTaskStart, data->ip);
   ReceiveDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
-  if (data->is_loop) {
-    uint64_t* payload = PayloadOf(data);
-    payload[0] = data->head[0];
-    payload[1] = data->head[1];
-  }
+  if (data->dependences) Receive(&fulfilled, data->ip);
+  uint64_t* payload = PayloadOf(data);
+  if (data->is_loop || data->has_event) payload[0] = data->head[0];
+  if (data->is_loop) payload[1] = data->head[1];
   data->body(PayloadOf(data));
   current_task = outer;
   PublishDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
@@ -476,6 +484,7 @@ static void CopyBytes(char* to, const char* from, size_t size) {
 static void CopyTask(void* to, void* from) {
   const struct TaskData* source = from;
   CopyBytes(to, from, source->offset);
+  if (source->has_event) *(uint64_t*)source->source = source->head[0];
   source->copy(PayloadOf(to), source->source);
   /* The copy is the program's code, made after the task was reported to begin. */
   PublishNumber(source->number, kTaskStart, source->ip);
@@ -499,6 +508,7 @@ static void EndGroup(struct TaskGroups* groups, uint64_t ip) {
   if (groups->depth == 0) return;
   const uint64_t group = GroupOf(groups);
   ReceiveNumber(group, kTaskChildren, ip);
+  Receive(&fulfilled, ip);
   --groups->depth;
   if (groups->depth < kNestedGroups) ForgetKeysOf(group);
 }
@@ -551,13 +561,12 @@ static void PrepareTask(struct TaskData* task, void (*body)(void*), void* data,
   char room[(total) + (alignment)];           \
   struct TaskData* task = (struct TaskData*)RoundUp((uint64_t)room, alignment)
 
-/* `detach` is passed since GCC 11: before, it is not looked at. A detached task is done when the
- * program says so: such tasks are not followed. */
+/* `detach` is passed since GCC 11: before, it is not looked at. */
 WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,
                        long alignment, bool deferred, unsigned flags, void** depend, int priority,
                        void* detach) {
   REQUIRE(GOMP_task);
-  if (!runtime.agent || !current_task || (flags & kTaskDetached)) {
+  if (!runtime.agent || !current_task) {
     real.GOMP_task(body, data, copy, size, alignment, deferred, flags, depend, priority, detach);
     return;
   }
@@ -570,8 +579,24 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
   task->is_undeferred = task->is_undeferred || !deferred;
   task->dependences = dependences;
   if (dependences) ReadDependences(depend, DependencesOf(task));
+  const int detached = (flags & kTaskDetached) != 0;
+  task->has_event = detached && data;
   real.GOMP_task(RunTask, task, copy ? CopyTask : NULL, (long)offset + size, (long)task_alignment,
                  deferred, flags, depend, priority, detach);
+  if (detached && task->is_undeferred) Receive(&fulfilled, CALLER);
+}
+
+WRAPPER void omp_fulfill_event(uint64_t event) {
+  REQUIRE(omp_fulfill_event);
+  if (!runtime.agent) {
+    real.omp_fulfill_event(event);
+    return;
+  }
+  Publish(&fulfilled, CALLER);
+  /* libgomp may free the task, whose body another thread has run. */
+  Event(TRAPLINE_IGNORE_BEGIN, NULL, kWrites, CALLER);
+  real.omp_fulfill_event(event);
+  Event(TRAPLINE_IGNORE_END, NULL, kWrites, CALLER);
 }
 
 /* A loop of tasks is a taskgroup of its own, unless the program says not. */
@@ -610,8 +635,9 @@ TASKLOOP(GOMP_taskloop_ull, unsigned long long)
 WRAPPER void GOMP_taskwait(void) {
   REQUIRE(GOMP_taskwait);
   real.GOMP_taskwait();
-  if (runtime.agent && current_task && current_task->keys_used)
-    ReceiveNumber(current_task->number, kTaskChildren, CALLER);
+  if (!runtime.agent || !current_task || !current_task->keys_used) return;
+  ReceiveNumber(current_task->number, kTaskChildren, CALLER);
+  Receive(&fulfilled, CALLER);
 }
 
 /* It waits for the children that the clauses name, and for no other. */
@@ -623,6 +649,7 @@ WRAPPER void GOMP_taskwait_depend(void** depend) {
   struct Dependence dependences[count + 1];
   ReadDependences(depend, dependences);
   ReceiveDependences(dependences, count, current_task->number, CALLER);
+  Receive(&fulfilled, CALLER);
 }
 
 WRAPPER void GOMP_taskgroup_start(void) {

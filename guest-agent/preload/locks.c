@@ -344,6 +344,20 @@ struct OnceCall {
 };
 static __thread struct OnceCall* once_call;
 
+/* The initialisers that the thread runs, outermost first. One that has been left by an exception
+ * goes when that is noticed: the stack no longer reaches down to its frame. */
+enum { kNestedInitialisers = 8 };
+static __thread struct {
+  const void* control;
+  const char* frame;
+} initialising[kNestedInitialisers];
+static __thread int initialising_count;
+
+static void ForgetLeftInitialisers(const char* frame) {
+  while (initialising_count > 0 && initialising[initialising_count - 1].frame <= frame)
+    --initialising_count;
+}
+
 static void RunInitialiser(void) {
   const struct OnceCall* call = once_call;
   once_call = call->outer; /* now: the initialiser may leave by an exception */
@@ -351,8 +365,26 @@ static void RunInitialiser(void) {
    * wakes those that wait for the control, provided it has heard of it. */
   Event(TRAPLINE_HAPPENS_BEFORE, call->control, 0, call->ip);
   Event(TRAPLINE_HAPPENS_AFTER, call->control, 0, call->ip);
+  const char* frame = __builtin_frame_address(0);
+  ForgetLeftInitialisers(frame);
+  const int number = initialising_count;
+  if (number < kNestedInitialisers) {
+    initialising[number].control = call->control;
+    initialising[number].frame = frame;
+    initialising_count = number + 1;
+  }
   call->initialiser();
+  initialising_count = number;
   Event(TRAPLINE_HAPPENS_BEFORE, call->control, 0, call->ip);
+}
+
+/* Who throws may leave an initialiser, which another thread begins anew before any is woken. */
+WRAPPER int _Unwind_RaiseException(void* exception) {
+  REQUIRE(_Unwind_RaiseException);
+  ForgetLeftInitialisers(__builtin_frame_address(0));
+  for (int i = 0; i < initialising_count; ++i)
+    Event(TRAPLINE_HAPPENS_BEFORE, initialising[i].control, 0, CALLER);
+  return real._Unwind_RaiseException(exception);
 }
 
 #define ONCE(control_, initialiser_, once)                                \

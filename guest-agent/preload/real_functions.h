@@ -207,7 +207,8 @@
   OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)   \
   OPTIONAL(__cxa_guard_acquire)                   \
   OPTIONAL(__cxa_guard_abort)                     \
-  OPTIONAL(__cxa_guard_release)
+  OPTIONAL(__cxa_guard_release)                   \
+  OPTIONAL(_Unwind_RaiseException)
 
 /* omp_get_num_threads is asked, not stood in front of. Locks have an older form, too. */
 #define GOMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)        \
@@ -257,6 +258,7 @@
   OPTIONAL(GOMP_taskgroup_start)                          \
   OPTIONAL(GOMP_taskgroup_end)                            \
   OPTIONAL(GOMP_task_reduction_remap)                     \
+  OPTIONAL(omp_fulfill_event)                             \
   OPTIONAL(omp_get_num_threads)                           \
   OPTIONAL(omp_get_thread_num)                            \
   OPTIONAL(omp_get_thread_num_)                           \

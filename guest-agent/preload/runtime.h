@@ -66,6 +66,9 @@ static inline const Agent* ReadyC11Agent(void) {
   return runtime.c11_is_libc ? runtime.agent : NULL;
 }
 
+/* Of TRAPLINE_IGNORE_BEGIN and _END. */
+enum { kReads = 1, kWrites = 2, kReadsAndWrites = 3 };
+
 static inline void Event(enum trapline_event_kind kind, const volatile void* object, uint64_t size,
                          uint64_t ip) {
   const Agent* agent = runtime.agent;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The preload library exports what it stands in front of, with the hook for its tests, and nothing else: every name is
-also one of libc's, the C++ library's, libgomp's or libomp's, or an annotation. And it needs libc alone."""
+also one of libc's, the C++ library's, libgcc's, libgomp's or libomp's, or an annotation. And it needs libc alone."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def library(name):
 
 
 preload = sys.argv[1]
-known = set().union(*(names(library(name)) for name in ("libc.so.6", "libstdc++.so.6", "libgomp.so.1")))
+known = set().union(*(names(library(name)) for name in ("libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1")))
 unknown = sorted(name for name in names(preload) if name not in known and name != HOOK
                  and not LIBOMP.fullmatch(name) and not ANNOTATIONS.fullmatch(name))
 needed = re.findall(r"NEEDED.*\[(.*)\]",

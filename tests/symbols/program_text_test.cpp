@@ -300,6 +300,26 @@ TEST_F(ProgramTextTest, ThreadsMix) {
   EXPECT_FALSE(Of(Write("main.c", "struct context signal; condition.notify();")).MixesThreads());
 }
 
+TEST_F(ProgramTextTest, WhatAnAtomicReferenceIsToIsPlain) {
+  const std::string file = Write("main.cpp",
+                                 "long sums[4];\n"
+                                 "void f() { std::atomic_ref<long> cell(sums[0]); cell += 1; }\n"
+                                 "long g() { return sums[0]; }\n"
+                                 "long h(std::atomic_ref<long> other) { return other; }\n");
+  ProgramText text = Of(file);
+  EXPECT_TRUE(text.MayBeAtomic(file, 2));
+  EXPECT_FALSE(text.MayBeAtomic(file, 3));
+  EXPECT_TRUE(text.MayBeAtomic(file, 4));
+}
+
+TEST_F(ProgramTextTest, FencesAreNoBuiltinOperations) {
+  EXPECT_FALSE(
+      Of(Write("a.c", "__sync_synchronize(); __atomic_thread_fence(1);")).CallsAtomicBuiltins());
+  EXPECT_TRUE(Of(Write("b.c", "__atomic_store_n(&x, 1, 0);")).CallsAtomicBuiltins());
+  EXPECT_TRUE(
+      Of(Write("c.c", "#define ADD(x) __sync_fetch_and_add(&(x), 1)\n")).CallsAtomicBuiltins());
+}
+
 TEST_F(ProgramTextTest, AnyTextEnds) {
   for (const char* odd : {"",
                           "#",

@@ -1,7 +1,6 @@
 // The release fence comes after the store that it should come before.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
-// LIMIT gcc-O2: where gcc optimises, the place of a store may be that of another one
 // LIMIT nodebug: on x86-64 the wrong order compiles to the same instructions as the right one
 #include <atomic>
 #include <thread>

@@ -1,0 +1,36 @@
+// A structure of 16 bytes that is _Atomic hands a buffer over.
+// CLEAN
+// FLAGS -Wno-unknown-warning-option -Wno-atomic-alignment
+// LINK -latomic
+#include <stdatomic.h>
+
+#include "race.h"
+
+typedef struct {
+  long* data;
+  unsigned long version;
+} Pair;
+
+static _Atomic Pair current;
+static long buffer[4];
+
+static void* Giver(void* argument) {
+  buffer[1] = 5;
+  Pair next = {buffer, 1};
+  atomic_store(&current, next);
+  return argument;
+}
+
+static void* Taker(void* argument) {
+  Pair seen;
+  do {
+    seen = atomic_load(&current);
+  } while (seen.version == 0);
+  seen.data[1] = 6;
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Giver, Taker);
+  return Done();
+}
