@@ -254,7 +254,7 @@ class Tracking {
   static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
   void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   bool QueueIfPlainLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
-  // What the access touched, and its instruction, may be repeated from now on, if it is plain.
+  // What the plain write touched, and its instruction, may be repeated from now on.
   void GrantLocked(ThreadId thread, const ThreadState& state, const AccessSite& site,
                    EventKind kind, const MemoryAccess& access);
   void HandleLongAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
