@@ -544,9 +544,17 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
   if (IsAtomic(kind)) {
-    // The agent does not always know.
+    // The agent does not always know. What comes after events that are still queued would be told
+    // too early, and look like a race: it is left out.
     repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomic,
-                   [this](const RepeatedAccess& repeat) { TellRepeatLocked(repeat); });
+                   [this](const RepeatedAccess& repeat) {
+                     if (repeat.moment < handled_) {
+                       TellRepeatLocked(repeat);
+                     } else if (const auto other = states_.find(repeat.thread);
+                                !repeat.write && other != states_.end()) {
+                       Watch(other->second, {repeat.address, repeat.size});
+                     }
+                   });
   } else if (access.write && !plain && access.address == event.address) {
     // A word that is atomic elsewhere may be so for another of the thread's instructions.
     GrantLocked(thread, state, site, kind, access);
