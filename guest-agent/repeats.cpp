@@ -87,11 +87,6 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   }
 }
 
-[[gnu::always_inline]] inline bool HoldsPeace(unsigned slot, const LinePart& part) {
-  return Repeats().tables[slot][part.line].use ==
-         __atomic_load_n(&Repeats().use[part.index], __ATOMIC_ACQUIRE);
-}
-
 // The part was told, or is about to be.
 TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool write,
                                       std::uint32_t use) {
@@ -112,10 +107,7 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
     return;
   }
   // The place of something else. What was repeated there is told if it still holds.
-  if (entry != 0 && line.use == __atomic_load_n(&memory.use[IndexOfLine(entry & kLineNumber)],
-                                                __ATOMIC_ACQUIRE)) {
-    TakeRepeats(slot, line, QueueRepeat);
-  }
+  if (entry != 0 && IsInPeace(line)) TakeRepeats(slot, line, QueueRepeat);
   ForgetMoments(line);
   // Who ends this peace is to find the line.
   if ((part.number & kBytewise) != 0) {
@@ -147,11 +139,10 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       user <= kRepeatThreads && MayRepeat(address, site->size)) {
     const unsigned slot = user - 1;
     const bool told = ForEachPart(address, site->size, [&](const LinePart& part) {
-      const std::uint64_t entry =
-          __atomic_load_n(&Repeats().tables[slot][part.line].entry, __ATOMIC_RELAXED);
+      const RepeatLine& line = Repeats().tables[slot][part.line];
+      const std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_RELAXED);
       const std::uint64_t wanted = part.wanted(site->write);
-      return (entry & kLineNumber) == part.number && (entry & wanted) == wanted &&
-             HoldsPeace(slot, part);
+      return (entry & kLineNumber) == part.number && (entry & wanted) == wanted && IsInPeace(line);
     });
     if (told) {
       std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
@@ -162,8 +153,9 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       });
       // Who has ended the peace meanwhile may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
-      if (ForEachPart(address, site->size,
-                      [&](const LinePart& part) { return HoldsPeace(slot, part); })) {
+      if (ForEachPart(address, site->size, [&](const LinePart& part) {
+            return IsInPeace(Repeats().tables[slot][part.line]);
+          })) {
         ++page.repeats;
         return true;
       }

@@ -175,6 +175,23 @@ static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
 
 inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
 
+// Whether nothing has ended the peace that the line's accesses were told in.
+inline bool IsInPeace(const RepeatLine& line) {
+  return line.use == __atomic_load_n(&Repeats().use[IndexOfLine(NumberOf(line))], __ATOMIC_ACQUIRE);
+}
+
+// Calls visit(RepeatLine&) for the lines of a table where the blocks with this index have their
+// places: those of others may be there.
+template <class Visit>
+void ForEachLineOf(unsigned slot, std::uint32_t index, Visit&& visit) {
+  RepeatLine* const table = Repeats().tables[slot];
+  visit(table[LineOf(index)]);
+  const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
+  for (unsigned word = 0; words >> word != 0; ++word) {
+    if ((words >> word & 1) != 0) visit(table[BytewiseLineOf(index, word)]);
+  }
+}
+
 // Repeats that are told at once: pieces one after the other that were last repeated at one moment
 // by one instruction.
 struct Repeat {
@@ -224,15 +241,9 @@ void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted
 // Likewise for all lines of a block whose word was `use`.
 template <class Visit>
 void TakeRepeats(unsigned slot, std::uint32_t index, std::uint32_t use, Visit&& visit) {
-  const auto take = [&](std::uint32_t number) {
-    RepeatLine& line = Repeats().tables[slot][number];
+  ForEachLineOf(slot, index, [&](RepeatLine& line) {
     if (line.use == use && IndexOfLine(NumberOf(line)) == index) TakeRepeats(slot, line, visit);
-  };
-  take(LineOf(index));
-  const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
-  for (unsigned word = 0; words >> word != 0; ++word) {
-    if ((words >> word & 1) != 0) take(BytewiseLineOf(index, word));
-  }
+  });
 }
 
 enum class Touch : std::uint8_t { kRead, kWrite, kAtomic };

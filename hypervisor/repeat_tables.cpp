@@ -10,6 +10,7 @@
 namespace trapline {
 namespace {
 
+using agent::IsInPeace;
 using agent::RepeatLine;
 using agent::Repeats;
 
@@ -34,26 +35,14 @@ void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visi
     ForEachLine(slot, visit);
     return;
   }
-  for (std::uint64_t block = first; block <= last; ++block) {
-    const std::uint32_t index = agent::IndexOf(block);
-    visit(Repeats().tables[slot][agent::LineOf(index)]);
-    const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
-    for (unsigned word = 0; words >> word != 0; ++word) {
-      if ((words >> word & 1) != 0)
-        visit(Repeats().tables[slot][agent::BytewiseLineOf(index, word)]);
-    }
-  }
+  for (std::uint64_t block = first; block <= last; ++block)
+    agent::ForEachLineOf(slot, agent::IndexOf(block), visit);
 }
 
 // Whether the line's block has bytes in [start, end).
 bool IsIn(const RepeatLine& line, std::uint64_t start, std::uint64_t end) {
   const std::uint64_t block = agent::AddressOf(agent::NumberOf(line)) / agent::kRepeatBlock;
   return block >= start / agent::kRepeatBlock && block <= (end - 1) / agent::kRepeatBlock;
-}
-
-bool IsInPeace(const RepeatLine& line) {
-  return line.use == __atomic_load_n(&Repeats().use[agent::IndexOfLine(agent::NumberOf(line))],
-                                     __ATOMIC_ACQUIRE);
 }
 
 }  // namespace

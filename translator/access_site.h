@@ -21,8 +21,8 @@ struct AccessSite {
   bool report = false;    // no access: TranslatorOptions::report_at
   // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
   std::uint8_t repeated = 0;
-  // The monitor's: what it does to words that are not known as atomic is a plain access that counts
-  // (guest-agent/repeats.h).
+  // The monitor's, of a site that writes: what it does to words that are not known as atomic is a
+  // plain access that counts (guest-agent/repeats.h).
   mutable bool plain = false;
   const Instruction* instruction = nullptr;
 };
