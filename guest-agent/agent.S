@@ -255,10 +255,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     push %rdi
     push %rsi
     push %rdx
-    .globl trapline_agent_repeats_call
-trapline_agent_repeats_call:
-    .byte 0xe8                      // call trapline_agent_repeats, where that is copied to
-    .long 0
+    call trapline_agent_to_repeats
     pop %rdx
     pop %rsi
     pop %rdi
@@ -344,9 +341,12 @@ trapline_agent_repeats_call:
     mov %rdi, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
     inc %rax
     mov %rax, TRAPLINE_QUEUE_HEAD
+    mov TRAPLINE_SITE_ATOMIC(%rdi), %al
+    or TRAPLINE_SITE_WRITE(%rdi), %al
+    jnz 14f
 
     // The filter: not again in this epoch. What atomic operations do says nothing of plain ones to come.
-    cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
+15: cmpb $0, TRAPLINE_SITE_ATOMIC(%rdi)
     jne 9f
 12: mov TRAPLINE_SITE_SIZE(%rdi), %eax
     lea -1(%rax), %edx
@@ -372,6 +372,23 @@ trapline_agent_repeats_call:
     ret
 2:  mov %rax, TRAPLINE_CACHE_FILTER + TRAPLINE_CACHE_FILTER_PLANE(%rcx)
 9:  ret
+14: cmpq $0, TRAPLINE_THREAD_REPEAT_USER
+    je 15b
+    cmpq $0, TRAPLINE_REPEATS
+    je 15b
+    push %rdi
+    push %rsi
+    call trapline_agent_to_queued
+    pop %rsi
+    pop %rdi
+    jmp 15b
+    .globl trapline_agent_to_repeats, trapline_agent_to_queued
+trapline_agent_to_repeats:          // jumps to the functions of repeats.cpp, where they are copied to
+    .byte 0xe9
+    .long 0
+trapline_agent_to_queued:
+    .byte 0xe9
+    .long 0
 
     // A long access at the program's \register, of %r10 bytes, the frame being in the upper half of %r9.
     .macro QUEUE_LONG kind, register

@@ -19,7 +19,7 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_event_commit[], trapline_agent_event_full[], trapline_agent_event_fiber[],
     trapline_agent_access[], trapline_agent_access_out[], trapline_agent_interface_table[],
     trapline_agent_cache_access[], trapline_agent_cache_full[], trapline_agent_cache_many[],
-    trapline_agent_repeats_call[];
+    trapline_agent_to_repeats[], trapline_agent_to_queued[];
 }
 
 namespace trapline {
@@ -27,10 +27,14 @@ struct AccessSite;
 struct RegisterFile;
 }  // namespace trapline
 
-// The function of repeats.cpp that agent.S calls: whether an access need not be told of.
-// `registers`: null but for sites that only they tell of.
-extern "C" bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t address,
-                                       const trapline::RegisterFile* registers);
+// The functions of repeats.cpp that agent.S calls.
+extern "C" {
+// Whether an access need not be told of. `registers`: null but for sites that only they tell of.
+bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t address,
+                            const trapline::RegisterFile* registers);
+// The access, atomic or a write, has been queued; it is not yet carried out.
+void trapline_agent_queued(const trapline::AccessSite* site, std::uint64_t address);
+}
 
 namespace trapline::agent {
 
@@ -57,13 +61,16 @@ inline void CopyCode(char* to) {
   std::memcpy(to, trapline_agent_begin, BlobSize());
   constexpr std::size_t kRepeats = TRAPLINE_AGENT_REPEATS - TRAPLINE_AGENT_CODE;
   std::memcpy(to + kRepeats, __start_trapline_repeats, RepeatsSize());
-  // The call from the one to the other, `call rel32`.
-  const std::int64_t target =
-      static_cast<std::int64_t>(kRepeats) +
-      (reinterpret_cast<const char*>(&trapline_agent_repeats) - __start_trapline_repeats);
-  const std::int64_t end_of_call = trapline_agent_repeats_call + 5 - trapline_agent_begin;
-  const auto displacement = static_cast<std::int32_t>(target - end_of_call);
-  std::memcpy(to + end_of_call - sizeof displacement, &displacement, sizeof displacement);
+  // The ways from the one to the other, `jmp rel32`.
+  const auto link = [to](const char* jump, const void* function) {
+    const std::int64_t target = static_cast<std::int64_t>(kRepeats) +
+                                (static_cast<const char*>(function) - __start_trapline_repeats);
+    const std::int64_t end = jump + 5 - trapline_agent_begin;
+    const auto displacement = static_cast<std::int32_t>(target - end);
+    std::memcpy(to + end - sizeof displacement, &displacement, sizeof displacement);
+  };
+  link(trapline_agent_to_repeats, reinterpret_cast<const void*>(&trapline_agent_repeats));
+  link(trapline_agent_to_queued, reinterpret_cast<const void*>(&trapline_agent_queued));
 }
 
 // Whether a guest address lies in agent.S's part.

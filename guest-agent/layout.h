@@ -68,6 +68,7 @@
 #define TRAPLINE_QUEUED_REPEAT 68
 #define TRAPLINE_QUEUED_REPEAT_SIZE 56
 #define TRAPLINE_QUEUED_REPEAT_WRITE (1ull << 63)
+#define TRAPLINE_QUEUED_REPEAT_LOCKED (1ull << 62)
 // The most of them that one access usually ends: those of each thread's line, and of one line more.
 #define TRAPLINE_MOST_REPEATS_AT_ONCE 136
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64

@@ -29,6 +29,7 @@ std::uint64_t NextEvent() {
 void QueueRepeat(unsigned slot, const Repeat& repeat) {
   constexpr std::uint64_t kMost = TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 4;
   ThreadPage& page = Page();
+  const auto& site = At<const AccessSite>(repeat.site);
   // A number of its own: whoever drains the queues has then seen what its thread queued before.
   const std::uint64_t head = page.queue_head;
   const std::uint64_t now =
@@ -40,10 +41,11 @@ void QueueRepeat(unsigned slot, const Repeat& repeat) {
   event.sequence = now;
   event.kind = TRAPLINE_QUEUED_REPEAT | (Repeats().threads[slot] - 1) << 32 |
                (repeat.write ? TRAPLINE_QUEUED_REPEAT_WRITE : 0) |
+               (site.locked ? TRAPLINE_QUEUED_REPEAT_LOCKED : 0) |
                std::uint64_t{repeat.size} << TRAPLINE_QUEUED_REPEAT_SIZE;
   event.address = repeat.address;
   event.size = WholeMoment(now, repeat.moment);
-  event.ip = At<const AccessSite>(repeat.site).rip;
+  event.ip = site.rip;
   __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
 }
 
@@ -55,6 +57,11 @@ TRAPLINE_AGENT_FUNCTION std::uint32_t TouchIndex(std::uint32_t index, Touch touc
 void TouchRange(std::uint64_t address, std::uint64_t size, Touch touch) {
   const auto user = static_cast<std::uint32_t>(Page().repeat_user);
   ForEachBlock(address, size, [&](std::uint32_t index) { TouchIndex(index, touch, user); });
+}
+
+Touch TouchOf(const AccessSite& site) {
+  if (site.atomic) return site.write ? Touch::kAtomicWrite : Touch::kAtomicRead;
+  return site.write ? Touch::kWrite : Touch::kRead;
 }
 
 // What the runtime reports of its caller, and string instructions.
@@ -122,7 +129,8 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
 
 }  // namespace
 
-// Whatever needs more than a look. True: the access is a repeat.
+// Whatever needs more than a look, but for what trapline_agent_queued does. True: the access is a
+// repeat.
 [[gnu::visibility("hidden")]] TRAPLINE_AGENT_FUNCTION bool FindRepeat(
     const AccessSite* site, std::uint64_t address, const RegisterFile* registers);
 
@@ -174,17 +182,39 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
   if (site->done) return false;
   const std::uint32_t size = site->size;
   const auto user = static_cast<std::uint32_t>(Page().repeat_user);
-  const Touch touch = site->atomic ? Touch::kAtomic : site->write ? Touch::kWrite : Touch::kRead;
+  const bool write = site->write;
+  const Touch touch = TouchOf(*site);
+  const auto comes_later = [&](std::uint32_t index) {
+    return (write || site->atomic) && IsUsedAtomically(UseOf(index));
+  };
   if (site->atomic || user > kRepeatThreads || !MayRepeat(address, size)) {
-    TouchRange(address, size, touch);
+    ForEachBlock(address, size, [&](std::uint32_t index) {
+      if (!comes_later(index)) TouchIndex(index, touch, user);
+    });
     return false;
   }
   ForEachPart(address, size, [&](const LinePart& part) {
+    if (comes_later(part.index)) return true;
     const std::uint32_t use = TouchIndex(part.index, touch, user);
-    if ((use & kBlockUseMask) != kUsedAtomically) NoteTold(user - 1, part, site->write, use);
+    if (!write || !IsUsedAtomically(use & kBlockUseMask)) NoteTold(user - 1, part, write, use);
     return true;
   });
   return false;
 }
 
 }  // namespace trapline::agent
+
+// What may be synchronisation touches blocks that are used atomically only now. Who reads there
+// from now on is told of as reading before or after it, but before whatever ends the reader's
+// epoch, and so has taken in what is given away here by then (ThreadState::watched). Were they
+// touched before it is queued, the reader could come first, end its epoch, and then repeat, untold,
+// what it reads of it.
+[[gnu::section("trapline_repeats"), gnu::flatten]] void trapline_agent_queued(
+    const trapline::AccessSite* site, std::uint64_t address) {
+  using namespace trapline::agent;
+  if (site->done) return;
+  const auto user = static_cast<std::uint32_t>(Page().repeat_user);
+  ForEachBlock(address, site->size, [&](std::uint32_t index) {
+    if (IsUsedAtomically(UseOf(index))) TouchIndex(index, TouchOf(*site), user);
+  });
+}

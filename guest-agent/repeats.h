@@ -16,7 +16,10 @@
 //
 //     nobody --access--> one thread --read by another--> readers --write--> one thread
 //                                   --write by another--> that thread
-//     any --atomic access--> atomic (no repeats)    any --freed, allocated, cleared--> nobody
+//     any --atomic access--> atomic --read--> atomic, read --write, atomic or not--> atomic
+//     any --freed, allocated, cleared--> nobody
+//
+// Of blocks that are used atomically only reads are repeats: their writes may be synchronisation.
 //
 // Used by the agent (repeats.cpp, fast_repeats.S) and by the monitor, which sees the same memory.
 // Freestanding.
@@ -44,11 +47,13 @@ enum BlockUse : std::uint32_t {
   kUsedByNobody = 0,
   kUsedByOthers = kRepeatThreads + 1,  // threads without a table
   kReadByAll,
-  kUsedAtomically,
+  kUsedAtomically,  // not read since it was written
+  kReadAtomically,  // by any threads
 };
 inline constexpr unsigned kBlockUseBits = TRAPLINE_REPEAT_USE_BITS;
 inline constexpr std::uint32_t kBlockUseMask = (1u << kBlockUseBits) - 1;
-static_assert(kUsedAtomically <= kBlockUseMask);
+static_assert(kReadAtomically <= kBlockUseMask);
+constexpr bool IsUsedAtomically(std::uint32_t use) { return use >= kUsedAtomically; }
 
 // What a thread has done with a block by accesses of whole words, or with one of its words by
 // accesses of bytes: an entry of its table, where each of these has one place.
@@ -175,9 +180,14 @@ static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
 
 inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
 
+inline std::uint32_t WordOf(std::uint32_t index) {
+  return __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE);
+}
+inline std::uint32_t UseOf(std::uint32_t index) { return WordOf(index) & kBlockUseMask; }
+
 // Whether nothing has ended the peace that the line's accesses were told in.
 inline bool IsInPeace(const RepeatLine& line) {
-  return line.use == __atomic_load_n(&Repeats().use[IndexOfLine(NumberOf(line))], __ATOMIC_ACQUIRE);
+  return line.use == WordOf(IndexOfLine(NumberOf(line)));
 }
 
 // Calls visit(RepeatLine&) for the lines of a table where the blocks with this index have their
@@ -246,7 +256,20 @@ void TakeRepeats(unsigned slot, std::uint32_t index, std::uint32_t use, Visit&& 
   });
 }
 
-enum class Touch : std::uint8_t { kRead, kWrite, kAtomic };
+// kAtomicRead: an atomic one that is told anyway.
+enum class Touch : std::uint8_t { kRead, kWrite, kAtomicRead, kAtomicWrite };
+
+// What the use of a block becomes by a touch of `user`; the same: peace goes on.
+constexpr std::uint32_t UseAfter(std::uint32_t use, Touch touch, std::uint32_t user) {
+  if (IsUsedAtomically(use)) {
+    return touch == Touch::kAtomicRead ? use
+           : touch == Touch::kRead     ? kReadAtomically
+                                       : kUsedAtomically;
+  }
+  if (touch == Touch::kAtomicRead || touch == Touch::kAtomicWrite) return kUsedAtomically;
+  if (touch == Touch::kWrite || use == user || use == kUsedByNobody) return user;
+  return kReadByAll;
+}
 
 // The word of the block after it was touched by the thread that is `user` there. Calls visit as
 // TakeRepeats does for what ends by it.
@@ -256,15 +279,8 @@ std::uint32_t TouchBlock(std::uint32_t index, Touch touch, std::uint32_t user, V
   std::uint32_t before = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
   for (;;) {
     const std::uint32_t use = before & kBlockUseMask;
-    if (use == kUsedAtomically) return before;
-    std::uint32_t next = user;
-    if (touch == Touch::kAtomic) {
-      next = kUsedAtomically;
-    } else if (use == user || (touch == Touch::kRead && use == kReadByAll)) {
-      return before;
-    } else if (touch == Touch::kRead && use != kUsedByNobody) {
-      next = kReadByAll;
-    }
+    const std::uint32_t next = UseAfter(use, touch, user);
+    if (next == use) return before;
     const std::uint32_t after = (before | kBlockUseMask) + 1 + next;
     if (!__atomic_compare_exchange_n(&word, &before, after, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_ACQUIRE)) {
@@ -272,7 +288,7 @@ std::uint32_t TouchBlock(std::uint32_t index, Touch touch, std::uint32_t user, V
     }
     if (use >= 1 && use <= kRepeatThreads) {
       TakeRepeats(use - 1, index, before, visit);
-    } else if (use == kReadByAll) {
+    } else if (use == kReadByAll || use == kReadAtomically) {
       for (unsigned slot = 0; slot < kRepeatThreads; ++slot) {
         if (Repeats().threads[slot] != 0) TakeRepeats(slot, index, before, visit);
       }

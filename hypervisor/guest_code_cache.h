@@ -46,6 +46,7 @@ class GuestCodeCache {
   struct Rules {
     bool filter = false;  // accesses that a thread has made before in its epoch need not be told of
     bool repeats = false;  // nor accesses that it repeats in later epochs (guest-agent/repeats.h)
+    std::uint64_t repeats_after = 0;  // TrackOptions
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
@@ -67,6 +68,7 @@ class GuestCodeCache {
   static void EndEpoch(CacheThread& thread);
 
   bool looks_for_repeats() const { return rules_.repeats; }
+  std::uint64_t repeats_after() const { return rules_.repeats_after; }
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {

@@ -159,12 +159,12 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},again={},tracer={}",
+      "cache={},blocks={},start={},again={},after={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
       tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
-      tracking.repeats ? 1 : 0, outer_tracer);
+      tracking.repeats ? 1 : 0, tracking.repeats_after, outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -208,6 +208,7 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.every_access = number_after("every=") == 1;
   options.tracking.from_start = number_after("start=") == 1;
   options.tracking.repeats = number_after("again=") == 1;
+  options.tracking.repeats_after = static_cast<std::uint32_t>(std::max(number_after("after="), 0));
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -246,6 +247,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.filter = !options_.tracking.every_access;
     rules.repeats =
         rules.filter && options_.tracking.repeats && tracking_->observer().TakesRepeats();
+    rules.repeats_after = options_.tracking.repeats_after;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };

@@ -42,7 +42,10 @@ struct TrackOptions {
   // after at least this many when it has met a shared page; 0: as is best.
   std::uint32_t hot_after = 0;
   CodeCacheSize cache_size;
-  bool repeats = true;      // accesses that a thread repeats need not be told (repeats.h)
+  bool repeats = true;  // accesses that a thread repeats need not be told (repeats.h)
+  // The search for repeats begins when so many accesses have been told. Programs that share less do
+  // not need it, and have no memory for it: 6 MiB, and 12 for each thread.
+  std::uint32_t repeats_after = 1 << 17;
   bool from_start = false;  // tracking begins with the first thread, not with the second one
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

@@ -50,11 +50,11 @@ bool IsIn(const RepeatLine& line, std::uint64_t start, std::uint64_t end) {
 RepeatTables::RepeatTables(std::function<std::uint64_t()> next_event, Tell tell)
     : next_event_(std::move(next_event)), tell_(std::move(tell)) {}
 
-void RepeatTables::Start() {
+void RepeatTables::Start(std::uint64_t after) {
   constexpr std::uint64_t kFirstPause = 1 << 24;
   Repeats().enabled = 0;
   started_ = true;
-  weigh_at_ = kFirstTrial;
+  weigh_at_ = first_trial_ = after;
   pause_ = kFirstPause;
   // The guest has the tables on large pages, and so has the processor if the host does, too. Asked
   // for later, when they have been used, it makes no difference (on kvm_pvm).
@@ -98,7 +98,7 @@ void RepeatTables::RemoveAll() {
   pages_ = {};
   std::ranges::fill(Repeats().threads, 0);
   Repeats().enabled = 0;
-  weigh_at_ = kFirstTrial;
+  weigh_at_ = first_trial_;
   counted_ = ended_ = 0;
 }
 
@@ -130,11 +130,22 @@ void RepeatTables::Untell(unsigned slot, const AccessSite& site, std::uint64_t a
 void RepeatTables::Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size,
                          agent::Touch touch, const Tell& tell) {
   if (!started_ || Repeats().enabled == 0) return;
-  agent::ForEachBlock(address, size, [&](std::uint32_t index) {
-    agent::TouchBlock(index, touch, user, [&](unsigned slot, const agent::Repeat& repeat) {
-      tell(Whole(slot, repeat));
-    });
+  agent::ForEachBlock(address, size,
+                      [&](std::uint32_t index) { TouchBlock(index, touch, user, tell); });
+}
+
+void RepeatTables::TouchReadAtomically(std::uint64_t start, std::uint64_t end, const Tell& tell) {
+  if (!started_ || Repeats().enabled == 0) return;
+  agent::ForEachBlock(start, end - start, [&](std::uint32_t index) {
+    if (agent::UseOf(index) == agent::kReadAtomically)
+      TouchBlock(index, agent::Touch::kAtomicWrite, agent::kUsedByOthers, tell);
   });
+}
+
+void RepeatTables::TouchBlock(std::uint32_t index, agent::Touch touch, std::uint32_t user,
+                              const Tell& tell) {
+  agent::TouchBlock(index, touch, user,
+                    [&](unsigned slot, const agent::Repeat& repeat) { tell(Whole(slot, repeat)); });
 }
 
 void RepeatTables::Forget(std::uint64_t start, std::uint64_t end) {
@@ -251,12 +262,14 @@ std::uint64_t RepeatTables::count() const {
 }
 
 RepeatedAccess RepeatTables::Whole(unsigned slot, const agent::Repeat& repeat) const {
+  const auto& site = *reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site});
   return {static_cast<ThreadId>(Repeats().threads[slot] - 1),
           repeat.write,
+          site.locked,
           repeat.address,
           repeat.size,
           agent::WholeMoment(next_event_(), repeat.moment),
-          reinterpret_cast<const AccessSite*>(std::uint64_t{repeat.site})->rip};
+          site.rip};
 }
 
 }  // namespace trapline

@@ -24,6 +24,7 @@ namespace trapline {
 struct RepeatedAccess {
   ThreadId thread;
   bool write;
+  bool locked;                  // by an instruction that is atomic whatever the word is
   std::uint64_t address, size;  // bytes
   std::uint64_t moment;
   std::uint64_t ip;
@@ -32,15 +33,13 @@ struct RepeatedAccess {
 class RepeatTables {
  public:
   using Tell = std::function<void(const RepeatedAccess&)>;
-  // So many accesses are told before the search for repeats begins. Programs that share less do not
-  // need it, and have no memory for it: 6 MiB, and 12 for each thread.
-  static constexpr std::uint64_t kFirstTrial = 1 << 17;
 
   // `next_event`: the number that the next event of any thread will have.
   RepeatTables(std::function<std::uint64_t()> next_event, Tell tell);
 
-  // From now on threads are looked at (Add). Needs the memory at TRAPLINE_REPEATS.
-  void Start();
+  // From now on threads are looked at (Add), and the search begins when `after` accesses have been
+  // told. Needs the memory at TRAPLINE_REPEATS.
+  void Start(std::uint64_t after);
   bool started() const { return started_; }
   // What has been repeated is told; no more from now on.
   void End(std::uint64_t before);
@@ -61,6 +60,8 @@ class RepeatTables {
   // monitor. `tell` gets what ends by it.
   void Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size, agent::Touch touch,
              const Tell& tell);
+  // Words in [start, end) may have been written unseen. `tell` gets what was read there atomically.
+  void TouchReadAtomically(std::uint64_t start, std::uint64_t end, const Tell& tell);
   // [start, end), not used at the moment, is another thing from now on: what was repeated there is
   // nobody's business.
   void Forget(std::uint64_t start, std::uint64_t end);
@@ -82,6 +83,7 @@ class RepeatTables {
   std::uint64_t count() const;  // of repeats found
 
  private:
+  void TouchBlock(std::uint32_t index, agent::Touch touch, std::uint32_t user, const Tell& tell);
   void ClearTable(unsigned slot);
   void TellTable(unsigned slot, std::uint64_t before);
   RepeatedAccess Whole(unsigned slot, const agent::Repeat& repeat) const;
@@ -91,6 +93,7 @@ class RepeatTables {
   bool started_ = false;
   std::array<const agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
   unsigned moments_ = 0;                                                 // since all was told
+  std::uint64_t first_trial_ = 0;                                        // checks
   std::uint64_t weigh_at_ = 0;                                           // checks
   std::uint64_t pause_ = 0;                                              // the next one, in checks
   std::uint64_t counted_ = 0;  // when that was weighed last

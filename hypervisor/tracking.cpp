@@ -31,7 +31,7 @@ bool EndsEpoch(std::uint64_t kind) {
 }
 
 agent::Touch TouchOf(EventKind kind) {
-  if (IsAtomic(kind)) return agent::Touch::kAtomic;
+  if (IsAtomic(kind)) return IsWrite(kind) ? agent::Touch::kAtomicWrite : agent::Touch::kAtomicRead;
   return IsWrite(kind) ? agent::Touch::kWrite : agent::Touch::kRead;
 }
 
@@ -189,7 +189,9 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
     ++releases_;
-    WatchIfReadLocked(thread, {clear_child_tid, sizeof(std::uint32_t)});
+    const ThreadState::Word word{clear_child_tid, sizeof(std::uint32_t)};
+    WatchIfReadLocked(thread, word);
+    TouchLocked(carrier, word.address, word.size, agent::Touch::kAtomicWrite);
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   ThreadState& state = states_[thread];
@@ -388,7 +390,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
                                          const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   const std::uint64_t address = event.address;
-  if (site.atomic || site.done || state.task_thread || space_.has_aliases() ||
+  if (site.atomic || site.locked || site.done || state.task_thread || space_.has_aliases() ||
       (!state.watched.empty() && state.taken_in != releases_)) {
     return false;
   }
@@ -421,17 +423,20 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
 
 void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
   code_cache_ = std::move(cache);
-  if (code_cache_->looks_for_repeats()) repeats_.Start();
+  if (code_cache_->looks_for_repeats()) repeats_.Start(code_cache_->repeats_after());
 }
 
 void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
   if (!access.write) {
     const MemoryAccess read{access.address, access.size, true, false, false};
     const bool synchronises =
-        (IsReadAtomicallyLocked(read) || IsAtomicVariableLocked(access.address)) &&
-        !observer_.IsPlain(access.ip, access.address);
-    // Should the word turn out to be read atomically, this was such a load.
-    if (const auto state = states_.find(access.thread); state != states_.end()) {
+        access.locked ||
+        ((IsReadAtomicallyLocked(read) || IsAtomicVariableLocked(access.address)) &&
+         !observer_.IsPlain(access.ip, access.address));
+    // Should the word turn out to be read atomically, this was such a load. What was read in an
+    // epoch that is over has not seen what ends the peace.
+    if (const auto state = states_.find(access.thread);
+        state != states_.end() && access.moment >= state->second.epoch_start) {
       NoteLoad(state->second, read, synchronises ? EventKind::kAtomicRead : EventKind::kRead);
     }
     if (synchronises) return;  // nobody knew when it was repeated
@@ -460,6 +465,17 @@ void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
                    event.sequence);
 }
 
+// What ends by an event of which the agent did not know that it would. What comes after events that
+// are still queued would be told too early, and look like a race: it is left out.
+void Tracking::TellEndedLocked(const RepeatedAccess& repeat) {
+  if (repeat.moment < handled_) {
+    TellRepeatLocked(repeat);
+  } else if (const auto other = states_.find(repeat.thread);
+             !repeat.write && other != states_.end()) {
+    Watch(other->second, {repeat.address, repeat.size});
+  }
+}
+
 void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size,
                            agent::Touch touch) {
   const auto user = static_cast<std::uint32_t>(carrier.thread_page().repeat_user);
@@ -483,17 +499,20 @@ void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64
 void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
   DrainLocked();
   if (const auto known = states_.find(thread); known != states_.end())
-    TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_);
+    TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_, 0);
 }
 
-// What was released to the words that the thread watches, it may have seen.
-void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends) {
+// What was released to the words that the thread watches, it may have seen. `next`: of the event at
+// which its epoch ends the number and one; 0: not known.
+void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
+                                   std::uint64_t next) {
   if (!state.watched.empty() && state.taken_in != releases_) {
     for (const ThreadState::Word& word : state.watched)
       AcquireLocked(thread, word.address, word.size);
     state.taken_in = releases_;
   }
   if (!epoch_ends) return;
+  state.epoch_start = next;
   state.watched.clear();
   state.reads.clear();
   state.read_more = false;
@@ -523,7 +542,7 @@ void Tracking::NoteLoad(ThreadState& state, const MemoryAccess& access, EventKin
 void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
                                   const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
-  TakeInWatchedLocked(thread, state, site.atomic && site.write);
+  TakeInWatchedLocked(thread, state, site.atomic && site.write, event.sequence + 1);
   NoteStorageLocked(thread, state, event.address);
   const std::uint32_t frame = state.FrameOf(event.size);
   MemoryAccess access{space_.Canonical(event.address), site.size, site.read, site.write,
@@ -544,17 +563,9 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
   if (IsAtomic(kind)) {
-    // The agent does not always know. What comes after events that are still queued would be told
-    // too early, and look like a race: it is left out.
-    repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomic,
-                   [this](const RepeatedAccess& repeat) {
-                     if (repeat.moment < handled_) {
-                       TellRepeatLocked(repeat);
-                     } else if (const auto other = states_.find(repeat.thread);
-                                !repeat.write && other != states_.end()) {
-                       Watch(other->second, {repeat.address, repeat.size});
-                     }
-                   });
+    // The agent does not always know.
+    repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomicRead,
+                   [this](const RepeatedAccess& repeat) { TellEndedLocked(repeat); });
   } else if (access.write && !plain && access.address == event.address) {
     // A word that is atomic elsewhere may be so for another of the thread's instructions.
     GrantLocked(thread, state, site, kind, access);
@@ -620,16 +631,25 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
 void Tracking::Retract(Carrier& carrier, std::uint64_t rip) {
   const std::lock_guard lock(mutex_);
   agent::ThreadPage& page = carrier.thread_page();
-  if (page.queue_head == page.queue_tail) return;
   const auto* const entries =
       static_cast<const agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
-  const agent::QueuedEvent& last = entries[(page.queue_head - 1) % TRAPLINE_QUEUE_ENTRIES];
+  // What the access has ended is told after it, and then it stays.
+  std::uint64_t head = page.queue_head;
+  const auto last_entry = [&]() -> const agent::QueuedEvent& {
+    return entries[(head - 1) % TRAPLINE_QUEUE_ENTRIES];
+  };
+  while (head != page.queue_tail &&
+         static_cast<std::uint32_t>(last_entry().kind) == TRAPLINE_QUEUED_REPEAT) {
+    --head;
+  }
+  if (head == page.queue_tail) return;
+  const agent::QueuedEvent& last = last_entry();
   if (last.kind != TRAPLINE_QUEUED_ACCESS) return;
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(last.ip);
   if (site.rip != rip) return;
   if (const auto& slot = states_[NumberOf(carrier)].repeat_slot; slot && repeats_.started())
     RepeatTables::Untell(*slot, site, last.address);
-  --page.queue_head;
+  if (head == page.queue_head) --page.queue_head;
   EndEpoch(carrier);
 }
 
@@ -658,7 +678,8 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
         observer_.InternFrame(state.FrameOf(event.ip), event.address);
   } else if (kind == TRAPLINE_QUEUED_REPEAT) {
     TellRepeatLocked({static_cast<ThreadId>(event.kind >> 32 & (kMaxThreads - 1)),
-                      (event.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0, event.address,
+                      (event.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0,
+                      (event.kind & TRAPLINE_QUEUED_REPEAT_LOCKED) != 0, event.address,
                       event.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, event.size, event.ip});
   } else if (kind == TRAPLINE_QUEUED_LONG_READ || kind == TRAPLINE_QUEUED_LONG_WRITE) {
     HandleLongAccessLocked(thread, state, event);
@@ -671,7 +692,7 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
 
 void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                         const agent::QueuedEvent& event) {
-  TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind));
+  TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind), event.sequence + 1);
   ++releases_;
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
@@ -1013,6 +1034,7 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
   CatchUpLocked(thread, true);
   ++releases_;
   AcquireFormerLocked(thread, word, word + kFutex);
+  TouchLocked(carrier, word, kFutex, agent::Touch::kAtomicWrite);
   Observer().OnKernelUpdate(thread, word, kFutex);
   NewMomentLocked(carrier);
 }
@@ -1145,6 +1167,8 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
       at = it->second.end;
       ++it;
     }
+    repeats_.TouchReadAtomically(run.start, run.end,
+                                 [this](const RepeatedAccess& repeat) { TellEndedLocked(repeat); });
   }
 }
 
@@ -1249,11 +1273,11 @@ bool Tracking::IsReadAtomicallyLocked(const MemoryAccess& access) {
 // Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
-  constexpr EventKind kRmw = EventKind::kAtomicRmw;
+  const EventKind locked = access.write ? EventKind::kAtomicRmw : EventKind::kAtomicRead;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
   if (access.size > kWord) {
-    return access.atomic           ? kRmw
+    return access.atomic           ? locked
            : !atomic_by_debug_info ? plain
            : access.write          ? EventKind::kAtomicWrite
                                    : EventKind::kAtomicRead;
@@ -1269,7 +1293,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
       if (std::find(lockers.begin(), lockers.end(), locker) == lockers.end())
         lockers.push_back(locker);
     }
-    return access.atomic ? kRmw : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
+    return access.atomic ? locked : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
   if (!access.write) {
     if (!thread_words_.empty() && thread_words_.contains(word))
@@ -1305,6 +1329,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
                      const RegisterFile& registers, bool& holds_atomic_lock) {
   holds_atomic_lock = false;
   const MemoryAccessList accesses = Accesses(instruction, registers);
+  const bool only_reads = OnlyReadsMemory(instruction);
   struct Part {
     MemoryAccess access;
     bool whole;
@@ -1317,6 +1342,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
       MemoryAccess part = access;
       part.address = space_.Canonical(range.start);
       part.size = range.end - range.start;
+      if (only_reads) part.write = false;
       parts.push_back({part, part.size == access.size});
       atomic = atomic || access.atomic;
     }

@@ -192,6 +192,8 @@ class Tracking {
     };
     std::vector<Word> watched;
     std::uint64_t taken_in = 0;  // releases_ when it was last taken in; 0: a word is new
+    // What it has repeated at an earlier moment was in an epoch that is over; 0: nothing is.
+    std::uint64_t epoch_start = 0;
     // What it has read plainly since its epoch began, and so might read again unseen; more than
     // that when there were too many.
     std::vector<std::uint64_t> reads;
@@ -244,6 +246,7 @@ class Tracking {
   void OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event);
   // The thread touches memory, seen by the monitor.
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
+  void TellEndedLocked(const RepeatedAccess& repeat);
 
   bool IsReadAtomicallyLocked(const MemoryAccess& access);
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
@@ -273,7 +276,8 @@ class Tracking {
   void ForgetMemoryLocked();
   static void Watch(ThreadState& state, const ThreadState::Word& word);
   void WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word);
-  void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends);
+  void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
+                           std::uint64_t next = 0);
   // What an owner did on its private pages was not seen, releases included. Whoever reads a word
   // there atomically later may have read one: it is ordered after all the owner did until it lost
   // the page. This can hide a race, never invent one.

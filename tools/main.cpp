@@ -289,6 +289,11 @@ int main(int argc, char** argv) {
       "--tell-repeats", [&options] { options.tracking.repeats = false; },
       "Tell the detector of every access anew after each synchronisation, even of those that a "
       "thread repeats undisturbed: the same races, 2 to 5 times slower; for comparison");
+  run->add_option("--repeats-after", options.tracking.repeats_after,
+                  "How many accesses are told before repeats are looked for; for tests")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::Range(0, 1 << 30));
   run->add_flag("--from-start", options.tracking.from_start,
                 "Check from the program's start on, not from its second thread; for tests");
   run->add_option("--detector", detection.detector,

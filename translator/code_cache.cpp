@@ -154,8 +154,9 @@ struct CodeCache::Item {
   bool valid = false;       // false: no instruction, or one that must be stepped
   bool instrument = false;  // goes through the mirror
   bool check = false;
-  bool atomic = false;
-  bool report = false;  // TranslatorOptions::report_at
+  bool atomic = false;      // told of before and after
+  bool only_reads = false;  // OnlyReadsMemory: a load that is known to be atomic
+  bool report = false;      // TranslatorOptions::report_at
   Instruction in;
   std::uint8_t bytes[kMaximumInstructionLength] = {};
 
@@ -205,8 +206,10 @@ class CodeCache::RegionBuilder {
                                                                  : Instrument::kCheck;
         item.instrument = instrument != Instrument::kNone;
         item.check = instrument == Instrument::kCheck;
-        item.atomic = item.in.atomic || (item.check && options_.is_atomic && MayBeAtomic(item.in) &&
-                                         options_.is_atomic(at));
+        item.only_reads = OnlyReadsMemory(item.in);
+        item.atomic =
+            (item.in.atomic && !item.only_reads) ||
+            (item.check && options_.is_atomic && MayBeAtomic(item.in) && options_.is_atomic(at));
         const Branch branch = item.in.branch;
         if (branch == Branch::kConditional || branch == Branch::kJump)
           work.push_back(item.in.target);
@@ -527,7 +530,8 @@ class CodeCache::RegionBuilder {
   void EmitSimpleCheck(const Item& item, const MemoryOperand& operand) {
     MemoryOperand seen = operand;
     if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
-    if (options_.filter && !item.atomic && AlreadyChecked(seen)) return;
+    if (item.only_reads) seen.writes = false;
+    if (options_.filter && !item.in.atomic && !item.atomic && AlreadyChecked(seen)) return;
     const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
     const std::uint8_t other = Scratch(item, 1);
     // A base register alone is the address.
@@ -545,7 +549,7 @@ class CodeCache::RegionBuilder {
       EmitSlowCall(placed, cache_.slow_stub_);
       return;
     }
-    checked_.push_back({seen, operand.writes});
+    checked_.push_back({seen, seen.writes});
     Save(other);
     const bool live = FlagsLive(item);
     if (live) {
@@ -570,7 +574,7 @@ class CodeCache::RegionBuilder {
     out_.Imm32(CacheThread::kFilterMask);
     out_.WithBase(0x8b, other, other,
                   static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) +
-                                            (operand.writes ? sizeof(CacheThread::filter[0]) : 0)),
+                                            (seen.writes ? sizeof(CacheThread::filter[0]) : 0)),
                   false);
     if (in_rax) {
       out_.SubtractAbsolute(other, Saved(kRax));
@@ -600,7 +604,7 @@ class CodeCache::RegionBuilder {
     site.rip = item.rip;
     site.size = operand.size;
     site.read = operand.reads;
-    site.write = operand.writes;
+    site.write = operand.writes && !item.only_reads;
     site.atomic = item.atomic;
     site.locked = item.in.atomic;
     site.exchange = item.in.atomic && IsExchange(item.in);

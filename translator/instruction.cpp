@@ -785,8 +785,14 @@ std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint
   return Decoder(bytes, rip).Run();
 }
 
+bool OnlyReadsMemory(const Instruction& instruction) {
+  return instruction.atomic && instruction.encoding == Encoding::kLegacy &&
+         instruction.map == kMap0F && (instruction.opcode | 1) == 0xb1 &&  // cmpxchg
+         instruction.reg() == kRax;
+}
+
 bool IsExchange(const Instruction& instruction) {
-  if (instruction.encoding != Encoding::kLegacy) return false;
+  if (instruction.encoding != Encoding::kLegacy || OnlyReadsMemory(instruction)) return false;
   const std::uint8_t opcode = instruction.opcode;
   if (instruction.map == kMapOneByte) return opcode == 0x86 || opcode == 0x87;  // xchg
   return instruction.map == kMap0F &&

@@ -144,6 +144,9 @@ struct Instruction {
   bool modrm_is_memory() const { return has_modrm && modrm >> 6 != 3; }
 };
 
+// An atomic instruction that can only store what is there already (cmpxchg of the accumulator, by
+// which FreeBSD's headers load): nobody can tell it from a load.
+bool OnlyReadsMemory(const Instruction& instruction);
 // An instruction by which locks are taken (xchg, cmpxchg, bts), as opposed to those that count.
 bool IsExchange(const Instruction& instruction);
 

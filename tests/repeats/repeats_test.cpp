@@ -141,8 +141,8 @@ class Execution {
     }
     touched_.clear();
     sites_.clear();
-    tables_.Start();
-    tables_.Weigh(RepeatTables::kFirstTrial, 0);
+    tables_.Start(0);
+    tables_.Weigh(0, 0);
     for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread)
       slots_[thread] = tables_.Add(pages_[thread], thread);
   }
@@ -258,25 +258,33 @@ class Execution {
         stalls_ && event.kind == EventKind::kRead && page.queue_head != 0 && stalled_by_ == kNobody;
     if (stall) stalled_by_ = event.thread;
     auto& queue = stall ? stalled_ : pending_;
-    for (std::uint64_t i = 0; i < page.queue_head; ++i) {
-      const QueuedEvent& queued = Memory().queue()[i];
-      const bool write = (queued.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0;
-      Event earlier =
-          MakeEvent(write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
-                    static_cast<ThreadId>(queued.kind >> 32 & (kMaxThreads - 1)), queued.address,
-                    queued.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, queued.ip);
-      earlier.aux = queued.size;
-      queue.push_back({earlier, queued.sequence, nullptr});
-    }
+    const auto take_queued = [&] {
+      for (std::uint64_t i = 0; i < page.queue_head; ++i) {
+        const QueuedEvent& queued = Memory().queue()[i];
+        const bool write = (queued.kind & TRAPLINE_QUEUED_REPEAT_WRITE) != 0;
+        Event earlier =
+            MakeEvent(write ? EventKind::kEarlierWrite : EventKind::kEarlierRead,
+                      static_cast<ThreadId>(queued.kind >> 32 & (kMaxThreads - 1)), queued.address,
+                      queued.kind >> TRAPLINE_QUEUED_REPEAT_SIZE & 0x1f, queued.ip);
+        earlier.aux = queued.size;
+        queue.push_back({earlier, queued.sequence, nullptr});
+      }
+      page.queue_head = page.queue_tail = 0;
+    };
+    take_queued();
     if (repeats) return;
     const bool plain = IsPlainAccess(event.kind);
     const std::uint64_t number = plain ? Memory().next_event() : Memory().next_event()++;
     queue.push_back({event, number, plain ? site : nullptr});
+    if (!site->atomic && !site->write) return;
+    trapline_agent_queued(site, event.address);
+    take_queued();
   }
 
   void SeenByMonitor(const Event& event) {
     HandleAll();
-    const auto touch = IsAtomic(event.kind)  ? agent::Touch::kAtomic
+    const auto touch = IsAtomic(event.kind)  ? IsWrite(event.kind) ? agent::Touch::kAtomicWrite
+                                                                   : agent::Touch::kAtomicRead
                        : IsWrite(event.kind) ? agent::Touch::kWrite
                                              : agent::Touch::kRead;
     tables_.Touch(static_cast<std::uint32_t>(pages_[event.thread].repeat_user), event.address,
@@ -458,6 +466,30 @@ TEST(Repeats, ReadsNeedNoGrant) {
   execution.Do(Write(1, 0x1000, 8, 3));
   execution.HandleAll();
   EXPECT_EQ(execution.detector().races().size(), 1u);
+}
+
+// Reads of what is written atomically are repeats until it is written, by whatever thread; writes
+// never are.
+TEST(Repeats, ReadsWhereOthersWriteAtomically) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  const auto new_repeats = [&](const Event& event) {
+    const std::uint64_t before = execution.repeats();
+    for (int i = 0; i < 4; ++i) {
+      execution.Do(event);
+      execution.Do(Release(0, 7));
+    }
+    return execution.repeats() - before;
+  };
+  const Event read = Read(0, 0x1000, 8, 1);
+  const Event write = Write(0, 0x1000, 8, 2);
+  for (const ThreadId writer : {1u, 0u}) {
+    execution.Do(MakeEvent(EventKind::kAtomicRmw, writer, 0x1008, 8, 3));
+    EXPECT_EQ(new_repeats(read), 3u);
+    EXPECT_EQ(new_repeats(read), 4u);
+    EXPECT_EQ(new_repeats(write), 0u);
+    EXPECT_EQ(new_repeats(read), 3u);
+  }
 }
 
 // Accesses of bytes do not count for the bytes beside them, and those of two blocks for both.

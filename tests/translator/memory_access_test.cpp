@@ -106,6 +106,23 @@ TEST(Accesses, BitStringsAndAtomics) {
   EXPECT_EQ(Of({0x48, 0x0f, 0xb1, 0x08}, registers), List{plain});
 }
 
+TEST(Instructions, ThatCanOnlyStoreWhatIsThere) {
+  const auto only_reads = [](const Bytes& bytes) {
+    const auto instruction = Decode(bytes, 0x400000);
+    EXPECT_TRUE(instruction);
+    return instruction && OnlyReadsMemory(*instruction) && !IsExchange(*instruction);
+  };
+  EXPECT_TRUE(only_reads({0xf0, 0x48, 0x0f, 0xb1, 0x07}));   // lock cmpxchg %rax, (%rdi)
+  EXPECT_TRUE(only_reads({0xf0, 0x66, 0x0f, 0xb1, 0x07}));   // %ax
+  EXPECT_TRUE(only_reads({0xf0, 0x0f, 0xb0, 0x07}));         // %al
+  EXPECT_FALSE(only_reads({0xf0, 0x0f, 0xb0, 0x27}));        // %ah
+  EXPECT_FALSE(only_reads({0xf0, 0x48, 0x0f, 0xb1, 0x0f}));  // %rcx
+  EXPECT_FALSE(only_reads({0xf0, 0x4c, 0x0f, 0xb1, 0x07}));  // %r8
+  EXPECT_FALSE(only_reads({0x48, 0x0f, 0xb1, 0x07}));        // not locked
+  EXPECT_FALSE(only_reads({0xf0, 0x48, 0x0f, 0xc1, 0x07}));  // lock xadd %rax, (%rdi)
+  EXPECT_FALSE(only_reads({0x48, 0x87, 0x07}));              // xchg %rax, (%rdi)
+}
+
 TEST(Accesses, NeedsVectorRegistersForGathers) {
   const Bytes gather = {0xc4, 0xe2, 0x69,
                         0x90, 0x04, 0x08};  // vpgatherdd %xmm2, (%rax,%xmm1), %xmm0

@@ -1,0 +1,45 @@
+// Loads of a word that seldom changes, again and again in new epochs, when repeats are no longer
+// told: what is published is seen with what was done before.
+// OPTIONS --repeats-after=0
+// TAGS fast
+// CLEAN
+#include "repeated_loads.h"
+
+enum { kRounds = 100, kLoads = 40 };
+
+struct Object {
+  long round, value;
+};
+
+static _Alignas(64) void* published;
+static _Alignas(64) int loads;
+static long sum;
+
+static void* Reader(void* argument) {
+  const struct Object* seen = NULL;
+  do {
+    const struct Object* object = LoadAgain(&published);
+    __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
+    if (object == seen) continue;
+    seen = object;
+    sum += seen->value;
+  } while (seen == NULL || seen->round != kRounds);
+  return argument;
+}
+
+static void* Writer(void* argument) {
+  for (int round = 1; round <= kRounds; ++round) {
+    struct Object* object = malloc(sizeof *object);
+    object->round = round;
+    object->value = round;
+    Exchange(&published, object);
+    if (round == kRounds) break;
+    while (__atomic_load_n(&loads, __ATOMIC_RELAXED) < round * kLoads) usleep(100);
+  }
+  return argument;
+}
+
+int main(void) {
+  RunTwo(Reader, Writer);
+  return sum >= kRounds ? Done() : 1;
+}
