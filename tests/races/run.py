@@ -83,7 +83,7 @@ def compile_command(case, output):
 
 def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, HERE / "race.h", HERE / "annotations.h", *case.program.source.parent.glob("*.h"),
+    inputs = [case.program.source, *HERE.glob("*.h"), *case.program.source.parent.glob("*.h"),
               harness.ROOT / "guest-agent/include/trapline/client.h"]
     command = compile_command(case, case.whole)
     stamp = case.binary.with_name(case.binary.name + ".command")

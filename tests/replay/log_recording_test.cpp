@@ -260,6 +260,20 @@ class KillTest : public LogRecordingTest {
  protected:
   static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
+  // round(random) kills what each recording is made of, and adds to events_.
+  template <typename Round>
+  void ForEachRecording(std::uint64_t seed, Round round) {
+    std::mt19937_64 random(seed);
+    for (std::uint64_t i = 0; i < TestCount("TRAPLINE_KILLS", 8); ++i) {
+      Start(i);
+      round(random);
+      LogSegment::Remove(name_);
+      unlink(path_.c_str());
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(events_, 0U);
+  }
+
   void Start(std::uint64_t seed) {
     name_ = "trapline-test-kill-" + std::to_string(getpid()) + "-" + std::to_string(seed);
     path_ = scratch_ / ("log" + std::to_string(seed));
@@ -306,6 +320,13 @@ class KillTest : public LogRecordingTest {
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
   }
 
+  // When the producer is gone, its drain ends with a log that says so.
+  void OpenWhenDrained(LogIndex& index) {
+    ASSERT_EQ(WaitFor(drain_), 0);
+    ASSERT_TRUE(index.Open(path_).ok());
+    EXPECT_TRUE(index.finished());
+  }
+
   // What the log holds, whatever happened to it, is without a gap up to where it is said to be
   // complete, and its blocks without a gap in each thread.
   std::uint64_t Check() {
@@ -339,60 +360,40 @@ class KillTest : public LogRecordingTest {
   LogSegment segment_;
   pid_t producer_ = -1;
   pid_t drain_ = -1;
+  std::uint64_t events_ = 0;  // what Check found
 };
 
 TEST_F(KillTest, ProducerKilled) {
-  std::mt19937_64 random(1);
-  std::uint64_t events = 0;
-  for (std::uint64_t i = 0; i < TestCount("TRAPLINE_KILLS", 8); ++i) {
-    Start(i);
+  ForEachRecording(1, [&](std::mt19937_64& random) {
     Pause(random);
     Kill(producer_);
-    ASSERT_EQ(WaitFor(drain_), 0);
     LogIndex index;
-    ASSERT_TRUE(index.Open(path_).ok());
-    EXPECT_TRUE(index.finished());
+    ASSERT_NO_FATAL_FAILURE(OpenWhenDrained(index));
     EXPECT_NE(index.missing().find("killed"), std::string::npos);
     // Everything that was committed is there.
     EXPECT_GE(index.complete_up_to() + 3, segment_.header().sequence.load());
-    events += Check();
-    LogSegment::Remove(name_);
-    unlink(path_.c_str());
-    if (HasFailure()) break;
-  }
-  EXPECT_GT(events, 0U);
+    events_ += Check();
+  });
 }
 
 TEST_F(KillTest, DrainKilledAndReplaced) {
-  std::mt19937_64 random(2);
-  std::uint64_t events = 0;
-  for (std::uint64_t i = 0; i < TestCount("TRAPLINE_KILLS", 8); ++i) {
-    Start(i);
+  ForEachRecording(2, [&](std::mt19937_64& random) {
     for (int n = 0; n < 2; ++n) {
       Pause(random);
       Kill(drain_);
-      events += Check();
+      events_ += Check();
       drain_ = StartDrain();
     }
     Pause(random);
     Kill(producer_);
-    ASSERT_EQ(WaitFor(drain_), 0);
     LogIndex index;
-    ASSERT_TRUE(index.Open(path_).ok());
-    EXPECT_TRUE(index.finished());
-    events += Check();
-    LogSegment::Remove(name_);
-    unlink(path_.c_str());
-    if (HasFailure()) break;
-  }
-  EXPECT_GT(events, 0U);
+    ASSERT_NO_FATAL_FAILURE(OpenWhenDrained(index));
+    events_ += Check();
+  });
 }
 
 TEST_F(KillTest, BothKilledAndTheRestSaved) {
-  std::mt19937_64 random(3);
-  std::uint64_t events = 0;
-  for (std::uint64_t i = 0; i < TestCount("TRAPLINE_KILLS", 8); ++i) {
-    Start(i);
+  ForEachRecording(3, [&](std::mt19937_64& random) {
     Pause(random);
     const bool producer_first = random() % 2 == 0;
     Kill(producer_first ? producer_ : drain_);
@@ -404,12 +405,8 @@ TEST_F(KillTest, BothKilledAndTheRestSaved) {
     ASSERT_EQ(WaitFor(StartDrain()), finished ? 2 : 0);
     const std::uint64_t after = Check();
     EXPECT_GE(after, before);
-    events += after;
-    LogSegment::Remove(name_);
-    unlink(path_.c_str());
-    if (HasFailure()) break;
-  }
-  EXPECT_GT(events, 0U);
+    events_ += after;
+  });
 }
 
 }  // namespace

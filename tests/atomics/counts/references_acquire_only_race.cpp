@@ -3,15 +3,7 @@
 // ALSO any b b
 // MAY-MISS shared: each place runs once in a thread
 // LIMIT nodebug: the decrement is the same locked instruction, which orders all on x86-64
-#include <atomic>
-#include <thread>
-
-#include "race.h"
-
-struct Object {
-  std::atomic<int> references{2};
-  int value = 0;
-};
+#include "references.h"
 
 static void Drop(Object* object) {
   Use(object->value);                                                                  // [a]
@@ -19,11 +11,4 @@ static void Drop(Object* object) {
   Use(1);  // delete is not called last, so that it returns here
 }
 
-int main() {
-  auto* const object = new Object;
-  std::thread first(Drop, object);
-  std::thread second(Drop, object);
-  first.join();
-  second.join();
-  return Done();
-}
+int main() { return RunHolders(Drop); }

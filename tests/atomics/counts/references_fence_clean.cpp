@@ -1,14 +1,6 @@
 // The same with a release decrement and an acquire fence for the last holder.
 // CLEAN
-#include <atomic>
-#include <thread>
-
-#include "race.h"
-
-struct Object {
-  std::atomic<int> references{2};
-  int value = 0;
-};
+#include "references.h"
 
 static void Drop(Object* object) {
   Use(object->value);
@@ -18,11 +10,4 @@ static void Drop(Object* object) {
   }
 }
 
-int main() {
-  auto* const object = new Object;
-  std::thread first(Drop, object);
-  std::thread second(Drop, object);
-  first.join();
-  second.join();
-  return Done();
-}
+int main() { return RunHolders(Drop); }

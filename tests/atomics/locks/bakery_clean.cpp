@@ -1,9 +1,9 @@
 // Lamport's bakery.
 // CLEAN
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<int> choosing[2], number[2];
 static int value;
@@ -26,9 +26,6 @@ static void Works(int self) {
 }
 
 int main() {
-  std::thread first(Works, 0);
-  std::thread second(Works, 1);
-  first.join();
-  second.join();
+  RunNumbered(2, Works);
   return value == 10 ? Done() : 1;
 }

@@ -1,9 +1,9 @@
 // Dekker's lock with sequentially consistent atomics.
 // CLEAN
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<bool> wants[2];
 static std::atomic<int> turn;
@@ -28,9 +28,6 @@ static void Works(int self) {
 }
 
 int main() {
-  std::thread first(Works, 0);
-  std::thread second(Works, 1);
-  first.join();
-  second.join();
+  RunNumbered(2, Works);
   return value == 10 ? Done() : 1;
 }

@@ -1,42 +1,22 @@
-// A lock made of std::atomic_flag with wait and notify.
+// A lock of std::atomic_flag with wait and notify, and a count after it was given back.
 // ONE-OF any global:value a b
 // ONE-OF any global:value b b
 // MAY-MISS shared: who had the page first did so alone
-#include <atomic>
-#include <thread>
+#include "flag_wait.h"
 
-#include "race.h"
-
-class Lock {
- public:
-  void lock() {
-    while (flag_.test_and_set(std::memory_order_acquire))
-      flag_.wait(true, std::memory_order_relaxed);
-  }
-  void unlock() {
-    flag_.clear(std::memory_order_release);
-    flag_.notify_one();
-  }
-
- private:
-  std::atomic_flag flag_;
-};
-
-static Lock lock;
 int value;
 
-static void Work() {
+static void* Worker(void* argument) {
   for (int i = 0; i < 10; i++) {
-    lock.lock();
+    Lock();
     value++;  // [a]
-    lock.unlock();
+    Unlock();
   }
   value++;  // [b]
+  return argument;
 }
 
 int main() {
-  std::thread a(Work), b(Work);
-  a.join();
-  b.join();
+  RunTwo(Worker, Worker);
   return Done();
 }

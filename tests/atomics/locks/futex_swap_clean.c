@@ -1,14 +1,7 @@
 // A futex mutex as in Rust's library: it spins, then waits; given back by an exchange.
 // CLEAN
-#include <linux/futex.h>
-#include <stdatomic.h>
-
-#include "race.h"
-
-static int value;
-static int Futex(atomic_int* word, int operation, int argument) {
-  return (int)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, argument, NULL, NULL, 0);
-}
+#include "count_under_lock.h"
+#include "futex.h"
 
 static atomic_int state; /* 0 free, 1 taken, 2 taken and waited for */
 
@@ -29,16 +22,4 @@ static void Unlock(void) {
   if (atomic_exchange_explicit(&state, 0, memory_order_release) == 2) Futex(&state, FUTEX_WAKE, 1);
 }
 
-static void* Works(void* argument) {
-  for (int i = 0; i < 5; i++) {
-    Lock();
-    value++;
-    Unlock();
-  }
-  return argument;
-}
-
-int main(void) {
-  RunTwo(Works, Works);
-  return value == 10 ? Done() : 1;
-}
+int main(void) { return CountUnderLock(); }

@@ -3,9 +3,8 @@
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <stdatomic.h>
 
-#include "race.h"
+#include "count_under_lock.h"
 
-static int value;
 struct Waiter {
   _Atomic(struct Waiter*) next;
   atomic_int waits;
@@ -32,16 +31,4 @@ static void Unlock(void) {
   atomic_store_explicit(&after->waits, 0, memory_order_release);
 }
 
-static void* Works(void* argument) {
-  for (int i = 0; i < 5; i++) {
-    Lock();
-    value++;
-    Unlock();
-  }
-  return argument;
-}
-
-int main(void) {
-  RunTwo(Works, Works);
-  return value == 10 ? Done() : 1;
-}
+int main(void) { return CountUnderLock(); }

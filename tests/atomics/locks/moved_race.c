@@ -1,53 +1,19 @@
-// A spin lock and what it protects move with their page.
+// A spin lock that moves with its page, and a count after it was given back.
 // ONE-OF any - a b
 // ONE-OF any - b b
 // MAY-MISS shared: who had the page first did so alone
 // LIMIT nodebug: what follows a lock given back by a plain mov may pass for a repeat of what came before
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-#include "race.h"
-
-typedef struct {
-  atomic_int lock;
-  int value;
-} Shared;
-
-static Shared* shared;
-static pthread_barrier_t barrier;
-
-static void Lock(Shared* s) {
-  while (atomic_exchange_explicit(&s->lock, 1, memory_order_acquire)) usleep(10);
-}
-static void Unlock(Shared* s) { atomic_store_explicit(&s->lock, 0, memory_order_release); }
+#include "moved.h"
 
 static void* Worker(void* argument) {
-  Lock(shared);
-  shared->value++;
-  Unlock(shared);
-  pthread_barrier_wait(&barrier);
-  if (argument) {
-    void* const at = mremap(shared, 4096, 3 * 4096, MREMAP_MAYMOVE);
-    Check(at != MAP_FAILED);
-    void* const to = mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    shared = mremap(at, 12288, 12288, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-    Check(shared == to);
-  }
-  pthread_barrier_wait(&barrier);
+  CountAndMove(argument);
   for (int i = 0; i < 5; i++) {
-    Lock(shared);
+    Lock();
     shared->value++;  // [a]
-    Unlock(shared);
+    Unlock();
   }
   shared->value++;  // [b]
   return argument;
 }
 
-int main(void) {
-  pthread_barrier_init(&barrier, NULL, 2);
-  shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const pthread_t one = Start(Worker, NULL), other = Start(Worker, &barrier);
-  Join(one);
-  Join(other);
-  return Done();
-}
+int main(void) { return RunMoved(Worker); }

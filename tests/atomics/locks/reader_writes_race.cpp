@@ -3,9 +3,9 @@
 // MAY-MISS shared: each place runs once in a thread
 // LIMIT nodebug: the readers' own count orders them: one's arrival may come after the other's write
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<int> state, written;
 int value;
@@ -19,9 +19,6 @@ static void Works() {
 }
 
 int main() {
-  std::thread first(Works);
-  std::thread second(Works);
-  first.join();
-  second.join();
+  RunThreads(Works, Works);
   return Done();
 }

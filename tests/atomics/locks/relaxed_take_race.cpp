@@ -4,9 +4,9 @@
 // MAY-MISS shared: each place runs once in a thread
 // LIMIT nodebug: a relaxed compare-and-swap is the same locked instruction, which orders all on x86-64
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<int> taken;
 int value;
@@ -22,9 +22,6 @@ static void Works() {
 }
 
 int main() {
-  std::thread first(Works);
-  std::thread second(Works);
-  first.join();
-  second.join();
+  RunThreads(Works, Works);
   return Done();
 }

@@ -1,9 +1,9 @@
 // Bits of one word set and cleared by fetch_or and fetch_and; one of them is a lock.
 // CLEAN
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<unsigned> word;
 static int value;
@@ -18,9 +18,6 @@ static void Works() {
 }
 
 int main() {
-  std::thread first(Works);
-  std::thread second(Works);
-  first.join();
-  second.join();
+  RunThreads(Works, Works);
   return value == 10 ? Done() : 1;
 }

@@ -1,32 +1,17 @@
-// A structure of 24 bytes that is _Atomic, behind the locks of libatomic.
+// An _Atomic structure of 24 bytes, behind the locks of libatomic, hands a buffer over.
 // CLEAN
-// FLAGS -Wno-unknown-warning-option -Wno-atomic-alignment
+// FLAGS -DWORDS=3 -Wno-unknown-warning-option -Wno-atomic-alignment
 // LINK -latomic
-#include <stdatomic.h>
-
-#include "race.h"
-
-typedef struct {
-  long* data;
-  unsigned long version, more;
-} Triple;
-
-static _Atomic(Triple) current;
-static long buffer[4];
+#include "structure.h"
 
 static void* Giver(void* argument) {
   buffer[1] = 5;
-  Triple next = {buffer, 1, 2};
-  atomic_store(&current, next);
+  Publish();
   return argument;
 }
 
 static void* Taker(void* argument) {
-  Triple seen;
-  do {
-    seen = atomic_load(&current);
-  } while (seen.version == 0);
-  seen.data[1] = 6;
+  Await()[1] = 6;
   return argument;
 }
 

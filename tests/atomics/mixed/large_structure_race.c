@@ -1,33 +1,19 @@
-// A structure of 24 bytes that is _Atomic, behind the locks of libatomic.
+// An _Atomic structure of 24 bytes, behind the locks of libatomic, is published before what it
+// hands over is written.
 // RACE any - a b
-// FLAGS -Wno-unknown-warning-option -Wno-atomic-alignment
+// FLAGS -DWORDS=3 -Wno-unknown-warning-option -Wno-atomic-alignment
 // LINK -latomic
 // MAY-MISS shared: who had the page first did so alone
-#include <stdatomic.h>
-
-#include "race.h"
-
-typedef struct {
-  long* data;
-  unsigned long version, more;
-} Triple;
-
-static _Atomic(Triple) current;
-static long buffer[4];
+#include "structure.h"
 
 static void* Giver(void* argument) {
-  Triple next = {buffer, 1, 2};
-  atomic_store(&current, next);
+  Publish();
   buffer[1] = 5;  // [a]
   return argument;
 }
 
 static void* Taker(void* argument) {
-  Triple seen;
-  do {
-    seen = atomic_load(&current);
-  } while (seen.version == 0);
-  seen.data[1] = 6;  // [b]
+  Await()[1] = 6;  // [b]
   return argument;
 }
 

@@ -1,32 +1,17 @@
-// A structure of 16 bytes that is _Atomic hands a buffer over.
+// An _Atomic structure of 16 bytes hands a buffer over.
 // CLEAN
-// FLAGS -Wno-unknown-warning-option -Wno-atomic-alignment
+// FLAGS -DWORDS=2 -Wno-unknown-warning-option -Wno-atomic-alignment
 // LINK -latomic
-#include <stdatomic.h>
-
-#include "race.h"
-
-typedef struct {
-  long* data;
-  unsigned long version;
-} Pair;
-
-static _Atomic Pair current;
-static long buffer[4];
+#include "structure.h"
 
 static void* Giver(void* argument) {
   buffer[1] = 5;
-  Pair next = {buffer, 1};
-  atomic_store(&current, next);
+  Publish();
   return argument;
 }
 
 static void* Taker(void* argument) {
-  Pair seen;
-  do {
-    seen = atomic_load(&current);
-  } while (seen.version == 0);
-  seen.data[1] = 6;
+  Await()[1] = 6;
   return argument;
 }
 

@@ -1,33 +1,18 @@
-// A structure of 16 bytes that is _Atomic hands a buffer over.
+// An _Atomic structure of 16 bytes is published before what it hands over is written.
 // RACE any - a b
-// FLAGS -Wno-unknown-warning-option -Wno-atomic-alignment
+// FLAGS -DWORDS=2 -Wno-unknown-warning-option -Wno-atomic-alignment
 // LINK -latomic
 // MAY-MISS shared: who had the page first did so alone
-#include <stdatomic.h>
-
-#include "race.h"
-
-typedef struct {
-  long* data;
-  unsigned long version;
-} Pair;
-
-static _Atomic Pair current;
-static long buffer[4];
+#include "structure.h"
 
 static void* Giver(void* argument) {
-  Pair next = {buffer, 1};
-  atomic_store(&current, next);
+  Publish();
   buffer[1] = 5;  // [a]
   return argument;
 }
 
 static void* Taker(void* argument) {
-  Pair seen;
-  do {
-    seen = atomic_load(&current);
-  } while (seen.version == 0);
-  seen.data[1] = 6;  // [b]
+  Await()[1] = 6;  // [b]
   return argument;
 }
 

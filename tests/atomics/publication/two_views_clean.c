@@ -1,41 +1,20 @@
 // A flag and its data in a memfd, each thread with a mapping of its own.
 // CLEAN
 // LIMIT nodebug: on x86-64 a release store is a plain mov
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-#include "race.h"
-
-typedef struct {
-  atomic_int ready;
-  int value;
-} Shared;
-
-static int file;
-
-static Shared* Map(void) {
-  void* const at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  Check(at != MAP_FAILED);
-  return at;
-}
+#include "two_views.h"
 
 static void* Giver(void* argument) {
   Shared* const shared = Map();
   shared->value = 1;
-  atomic_store_explicit(&shared->ready, 1, memory_order_release);
+  Publish(shared);
   return argument;
 }
 
 static void* Taker(void* argument) {
   Shared* const shared = Map();
-  while (!atomic_load_explicit(&shared->ready, memory_order_acquire)) usleep(100);
+  Await(shared);
   shared->value = 2;
   return argument;
 }
 
-int main(void) {
-  file = memfd_create("x", 0);
-  Check(ftruncate(file, 4096) == 0);
-  RunTwo(Giver, Taker);
-  return Done();
-}
+int main(void) { return RunViews(Giver, Taker); }

@@ -1,68 +1,16 @@
-// A bounded queue for many, after Vyukov, whose callers sleep in atomic::wait.
+// An item is written after it was pushed to a bounded queue.
 // RACE any heap a b
 // MAY-MISS shared: who had the page first did so alone
 // LIMIT nodebug: on x86-64 a release store is a plain mov
-#include <atomic>
-#include <thread>
-#include <vector>
-
-#include "race.h"
-
-template <typename T>
-class Queue {
- public:
-  explicit Queue(size_t size) : cells_(size) {
-    for (size_t i = 0; i < size; i++) cells_[i].turn.store(i, std::memory_order_relaxed);
-  }
-  void Push(T value) {
-    const size_t ticket = tail_.fetch_add(1, std::memory_order_relaxed);
-    Cell& cell = cells_[ticket % cells_.size()];
-    size_t turn;
-    while ((turn = cell.turn.load(std::memory_order_acquire)) != ticket)
-      cell.turn.wait(turn, std::memory_order_relaxed);
-    cell.value = value;
-    cell.turn.store(ticket + 1, std::memory_order_release);
-    cell.turn.notify_all();
-  }
-  T Pop() {
-    const size_t ticket = head_.fetch_add(1, std::memory_order_relaxed);
-    Cell& cell = cells_[ticket % cells_.size()];
-    size_t turn;
-    while ((turn = cell.turn.load(std::memory_order_acquire)) != ticket + 1)
-      cell.turn.wait(turn, std::memory_order_relaxed);
-    T value = cell.value;
-    cell.turn.store(ticket + cells_.size(), std::memory_order_release);
-    cell.turn.notify_all();
-    return value;
-  }
-
- private:
-  struct Cell {
-    std::atomic<size_t> turn;
-    T value;
-  };
-  std::vector<Cell> cells_;
-  std::atomic<size_t> head_{0}, tail_{0};
-};
+#include "waiting_queue.h"
 
 int main() {
-  Queue<int*> queue(4);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; i++) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 12; i++) {
-        int* const item = new int(i);
+  return RunQueue(
+      [](int* item) {
         queue.Push(item);
         *item = 3;  // [a]
-      }
-    });
-    threads.emplace_back([&] {
-      for (int i = 0; i < 12; i++) {
-        int* const item = queue.Pop();
+      },
+      [](int* item) {
         *item += 1;  // [b]
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return Done();
+      });
 }

@@ -1,51 +1,18 @@
-// A latch after Linux's seqcount_latch: two copies, the sequence says which is stable.
+// A latch protects its copies, not what is written and read besides.
 // RACE any - w r
 // MAY-MISS shared: who had the page first did so alone
-#include <atomic>
-#include <thread>
+#include "latch.h"
 
-#include "race.h"
-
-struct Data {
-  std::atomic<long> a, b;
-};
-static std::atomic<unsigned> sequence;
-static Data copies[2];
 long plain;
 
-static void Write(long value) {
-  sequence.fetch_add(1, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  copies[0].a.store(value, std::memory_order_relaxed);
-  copies[0].b.store(-value, std::memory_order_relaxed);
-  sequence.fetch_add(1, std::memory_order_seq_cst);
-  copies[1].a.store(value, std::memory_order_relaxed);
-  copies[1].b.store(-value, std::memory_order_relaxed);
-  plain = value;  // [w]
-}
-
-static long Read() {
-  for (;;) {
-    const unsigned seen = sequence.load(std::memory_order_acquire);
-    const Data& data = copies[seen & 1];
-    const long a = data.a.load(std::memory_order_relaxed),
-               b = data.b.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (sequence.load(std::memory_order_relaxed) != seen) continue;
-    Check(a == -b);
-    return a;
-  }
-}
-
 int main() {
-  std::thread writer([] {
-    for (int i = 0; i < 40; i++) Write(i);
-  });
-  std::thread reader([] {
-    for (int i = 0; i < 40; i++) Use(Read());
-    Use(plain);  // [r]
-  });
-  writer.join();
-  reader.join();
-  return Done();
+  return RunLatch(
+      [](long value) {
+        Write(value);
+        plain = value;  // [w]
+      },
+      [] {
+        Use(Read());
+        Use(plain);  // [r]
+      });
 }

@@ -2,9 +2,9 @@
 // RACE write-write global:writes a a
 // MAY-MISS shared: each place runs once in a thread
 #include <atomic>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::atomic<unsigned> sequence;
 int writes;
@@ -16,9 +16,6 @@ static void Write() {
 }
 
 int main() {
-  std::thread first(Write);
-  std::thread second(Write);
-  first.join();
-  second.join();
+  RunThreads(Write, Write);
   return Done();
 }

@@ -2,9 +2,9 @@
 // CLEAN
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <barrier>
-#include <thread>
 
 #include "race.h"
+#include "run_threads.h"
 
 static std::barrier<> meeting{2};
 static int values[2];
@@ -19,9 +19,6 @@ static void Works(int self) {
 }
 
 int main() {
-  std::thread first(Works, 0);
-  std::thread second(Works, 1);
-  first.join();
-  second.join();
+  RunNumbered(2, Works);
   return Done();
 }

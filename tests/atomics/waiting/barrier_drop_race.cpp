@@ -1,36 +1,20 @@
-// std::barrier whose members leave one after the other, with a completion.
+// What a barrier's completion writes is read between arriving and waiting, too.
 // RACE any global:sum c a
 // MAY-MISS shared: who had the page first did so alone
 // LIMIT nodebug: on x86-64 a release store is a plain mov
-#include <barrier>
-#include <thread>
-#include <vector>
+#include "barrier_drop.h"
 
-#include "race.h"
-
-static int parts[3], sum;
+static int sum;
 
 int main() {
-  auto completion = []() noexcept {
-    for (int part : parts) sum += part;  // [c]
-  };
-  std::barrier barrier(3, completion);
-  std::vector<std::thread> threads;
-  for (int me = 0; me < 3; me++) {
-    threads.emplace_back([me, &barrier] {
-      for (int i = 0; i <= me; i++) {
-        parts[me] = i;
-        if (i == me) {
-          barrier.arrive_and_drop();
-        } else {
-          auto token = barrier.arrive();
-          Use(sum);  // [a]
-          barrier.wait(std::move(token));
-          Use(sum);
-        }
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return Done();
+  return RunDropping(
+      []() noexcept {
+        for (int part : parts) sum += part;  // [c]
+      },
+      [](auto& barrier) {
+        auto token = barrier.arrive();
+        Use(sum);  // [a]
+        barrier.wait(std::move(token));
+        Use(sum);
+      });
 }

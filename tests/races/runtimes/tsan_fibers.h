@@ -33,4 +33,35 @@ __attribute__((unused)) static void TsanDestroyFiber(void* fiber) {
   if (function) function(fiber);
 }
 
+// Two fibers that run once, one after the other; all switches have the same flags.
+static ucontext_t main_context;
+static Fiber first, second;
+static void *main_handle, *first_handle, *second_handle;
+static unsigned switch_flags;
+
+static void FromFirstToSecond(void) {
+  TsanSwitchToFiber(second_handle, switch_flags);
+  swapcontext(&first.context, &second.context);
+}
+
+static void FromSecondToMain(void) {
+  TsanSwitchToFiber(main_handle, switch_flags);
+  swapcontext(&second.context, &main_context);
+}
+
+static int RunFibers(void (*run_first)(void), void (*run_second)(void), unsigned flags) {
+  switch_flags = flags;
+  Prepare(&first, run_first);
+  Prepare(&second, run_second);
+  main_handle = TsanCurrentFiber();
+  second_handle = TsanCreateFiber();
+  first_handle = TsanCreateFiber();
+  TsanSetFiberName(first_handle, "first");
+  TsanSwitchToFiber(first_handle, switch_flags);
+  swapcontext(&main_context, &first.context);
+  TsanDestroyFiber(first_handle);
+  TsanDestroyFiber(second_handle);
+  return Done();
+}
+
 #endif  // TRAPLINE_TESTS_RACES_RUNTIMES_TSAN_FIBERS_H_
