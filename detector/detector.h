@@ -110,6 +110,9 @@ struct DetectorInfo {
 // All detectors, in the order in which users read about them.
 std::span<const DetectorInfo> Detectors();
 
+// Their names, separated by ", ", for messages.
+std::string DetectorNames();
+
 // Builds the detector called `name`. A filter goes in front with a plus sign: "tree+fasttrack" and
 // "tree-spans+fasttrack" put TREE before FastTrack. Null when there is no detector of that name:
 // the caller says so to the user and names those of Detectors().

@@ -40,13 +40,16 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 // and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
 //   OnMoment(ThreadId thread, std::uint64_t moment)
 //   OnEarlier(const Event&, std::uint64_t index)          kEarlierRead, kEarlierWrite
-// Waiting for shadow memory is most of the work, so a detector may look
-// ahead. It then has a type Hint and
-//   Hint PrefetchLine(const Event&)
-//   void PrefetchCell(const Event&, Hint)
-//   void PrefetchReaders(const Event&, Hint)     called in this order with events that follow soon
-//   void OnPlain(const Event&, std::uint64_t index, Hint)
-//   std::uint64_t hint_version()                 changes when hints become void
+// Waiting for shadow memory is most of the work, so a detector may look ahead. It then has types
+// Line and Cell (pointers) and
+//   bool PrefetchesPages()                       whether the first one is worth while
+//   void PrefetchPage(const Event&)
+//   Line PrefetchLine(const Event&)
+//   void PrefetchCell(const Event&, Line)
+//   Cell FindCell(const Event&, Line)            null: not known
+//     called in this order with events that follow soon; each brings in what the next one needs
+//   void OnPlain(const Event&, std::uint64_t index, Cell)            not null
+//   std::uint64_t lines_version(), cells_version()   change when what was found becomes void
 template <class Derived>
 class DetectorBase : public Detector {
  public:
@@ -56,7 +59,7 @@ class DetectorBase : public Detector {
   void OnEvent(const Event& event, std::uint64_t index) final { Dispatch(event, index); }
 
   void OnEvents(std::span<const Event> events, std::uint64_t first_index) final {
-    if constexpr (requires { typename Derived::Hint; }) {
+    if constexpr (requires { typename Derived::Line; }) {
       LookAhead(events, first_index);
     } else {
       for (const Event& event : events) Dispatch(event, first_index++);
@@ -74,44 +77,61 @@ class DetectorBase : public Detector {
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
 
-  // `hint`: one of Derived's, or nothing.
-  template <class... Hint>
-  [[gnu::always_inline]] void Dispatch(const Event& event, std::uint64_t index, Hint... hint) {
+  void Dispatch(const Event& event, std::uint64_t index) {
     if (IsPlainAccess(event.kind) && !tracking_.active() && event.size - 1 < kMaxPiece &&
         event.address < kTopOfMemory - kMaxPiece) [[likely]] {
-      derived().OnPlain(event, index, hint...);
+      derived().OnPlain(event, index);
     } else {
       DispatchOther(event, index);
     }
   }
 
-  // OnEvents with the hints of the next events in a ring.
+  // OnEvents with what was found of the next events in rings.
   void LookAhead(std::span<const Event> events, std::uint64_t first_index) {
-    constexpr std::size_t kRing = 32;
-    constexpr std::size_t kLineAhead = 24;
-    constexpr std::size_t kCellAhead = 16;
-    constexpr std::size_t kReadersAhead = 6;
+    constexpr std::size_t kRing = 64;
+    constexpr std::size_t kPageAhead = 48;
+    constexpr std::size_t kLineAhead = 36;
+    constexpr std::size_t kCellAhead = 24;
+    constexpr std::size_t kFindAhead = 12;
+    std::array<typename Derived::Line, kRing> lines;
+    std::array<typename Derived::Cell, kRing> cells;
+    Derived& detector = derived();
     const std::size_t size = events.size();
-    std::array<typename Derived::Hint, kRing> ring{};
-    const auto hint = [&](std::size_t from, std::size_t to) {
-      for (; from < std::min(to, size); ++from) {
-        ring[from % kRing] = derived().PrefetchLine(events[from]);
-      }
+    const auto find_lines = [&](std::size_t from, std::size_t to) {
+      for (; from < std::min(to, size); ++from)
+        lines[from % kRing] = detector.PrefetchLine(events[from]);
     };
-    hint(0, kLineAhead);
-    std::uint64_t version = derived().hint_version();
+    find_lines(0, kLineAhead);
+    for (std::size_t i = 0; i < std::min(kCellAhead, size); ++i)
+      detector.PrefetchCell(events[i], lines[i]);
+    const bool pages = detector.PrefetchesPages();
+    std::uint64_t lines_version = detector.lines_version();
+    std::uint64_t cells_version = detector.cells_version();
+    std::size_t unknown_before = kFindAhead;  // the cells of earlier events than this one
     for (std::size_t i = 0; i < size; ++i) {
-      if (version != derived().hint_version()) [[unlikely]] {
-        version = derived().hint_version();
-        hint(i, i + kLineAhead);
+      if (pages && i + kPageAhead < size) detector.PrefetchPage(events[i + kPageAhead]);
+      if (const std::size_t next = i + kLineAhead; next < size) [[likely]]
+        lines[next % kRing] = detector.PrefetchLine(events[next]);
+      if (const std::size_t next = i + kCellAhead; next < size) [[likely]]
+        detector.PrefetchCell(events[next], lines[next % kRing]);
+      if (const std::size_t next = i + kFindAhead; next < size) [[likely]]
+        cells[next % kRing] = detector.FindCell(events[next], lines[next % kRing]);
+
+      const Event& event = events[i];
+      const typename Derived::Cell cell =
+          i >= unknown_before ? cells[i % kRing] : detector.FindCell(event, lines[i % kRing]);
+      if (cell != nullptr && IsPlainAccess(event.kind) && !tracking_.active()) [[likely]] {
+        detector.OnPlain(event, first_index + i, cell);
+      } else {
+        Dispatch(event, first_index + i);
       }
-      if (i + kLineAhead < size) [[likely]] {
-        const auto at = [&](std::size_t ahead) { return (i + ahead) % kRing; };
-        ring[at(kLineAhead)] = derived().PrefetchLine(events[i + kLineAhead]);
-        derived().PrefetchCell(events[i + kCellAhead], ring[at(kCellAhead)]);
-        derived().PrefetchReaders(events[i + kReadersAhead], ring[at(kReadersAhead)]);
-      }
-      Dispatch(events[i], first_index + i, ring[i % kRing]);
+      if (cells_version == detector.cells_version()) [[likely]]
+        continue;
+      cells_version = detector.cells_version();
+      unknown_before = i + kFindAhead + 1;
+      if (lines_version == detector.lines_version()) continue;
+      lines_version = detector.lines_version();
+      find_lines(i + 1, i + kLineAhead + 1);
     }
   }
 

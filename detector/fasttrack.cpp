@@ -106,11 +106,16 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
           {"write shared", rules_[kWriteShared], writes}};
 }
 
-void FastTrack::Check(const Event& event, std::uint64_t index, Hint hint) {
+void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
   const auto now = synchronisation_.NowOf(event.thread);
-  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_, hint)) {
+  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
-  }
+}
+
+void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
+  const auto now = synchronisation_.NowOf(event.thread);
+  analysis_.OnCell(*cell, event, index, now.epoch, now.clock, &race_log_);
+  CheckAgainstAtomics(event, index);
 }
 
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {

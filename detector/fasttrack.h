@@ -17,30 +17,40 @@ namespace trapline {
 // Shadow memory under the FastTrack rules, with their counts. Shared by FastTrack and the detectors
 // that sample in front of it.
 class FastTrackAnalysis {
- private:
+ public:
   using Cell = FastTrackCell<HostAllocator>;
+
+ private:
   using Shadow = ShadowMemory<Cell>;
 
  public:
   // Where shadow memory is for an access that will follow soon.
-  using Hint = Shadow::Line*;
+  using Line = Shadow::Line;
 
   // Whether a plain access of a thread in its epoch E_t is the second to the same cell in that
   // epoch, so that there is nothing to check. Most are.
-  [[gnu::always_inline]] bool SameEpoch(const Event& event, Epoch epoch, Hint hint) {
-    const Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
-    return cell != nullptr && InEpoch(*cell, event, epoch);
+  // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
+  [[gnu::always_inline]] bool InEpoch(const Cell& cell, const Event& event, Epoch epoch) {
+    if (!cell.InEpoch(event.kind, epoch)) return false;
+    ++rules_[event.kind == EventKind::kWrite ? kWriteSameEpoch : kReadSameEpoch];
+    return true;
   }
 
   // Any plain access of the thread with clock C_t in its epoch E_t. Returns false if every cell was
   // already accessed in this epoch.
   bool OnAccess(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
-                RaceLog* log, Hint hint) {
-    Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
+                RaceLog* log) {
+    Cell* const cell = shadow_.FindExact(event.address, event.size);
     if (cell == nullptr) return OnCells(event, index, epoch, clock, log);
     if (InEpoch(*cell, event, epoch)) return false;
-    OnCell(*cell, event.address, event.size, event, index, epoch, clock, log);
+    OnCell(*cell, event, index, epoch, clock, log);
     return true;
+  }
+
+  // The same for an access that is to `cell` and not InEpoch.
+  [[gnu::always_inline]] void OnCell(Cell& cell, const Event& event, std::uint64_t index,
+                                     Epoch epoch, const VectorClock& clock, RaceLog* log) {
+    OnCell(cell, event.address, event.size, event, index, epoch, clock, log);
   }
 
   // The checks of an atomic access against earlier plain ones.
@@ -52,19 +62,24 @@ class FastTrackAnalysis {
   void Repeat(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
               Knows&& knows, RaceLog* log);
 
-  // Each brings in what the next one needs.
-  Hint PrefetchLine(const Event& event) {
-    const Hint hint = shadow_.FindLine(event.address);
-    __builtin_prefetch(hint);
-    return hint;
+  // As DetectorBase has them.
+  bool PrefetchesPages() const { return shadow_.PrefetchesPages(); }
+  void PrefetchPage(const Event& event) const { shadow_.PrefetchPage(event.address); }
+  Line* PrefetchLine(const Event& event) const {
+    Line* const line = shadow_.FindLine(event.address);
+    __builtin_prefetch(line);
+    return line;
   }
-  void PrefetchCell(const Event& event, Hint hint) { Shadow::PrefetchCell(hint, event.address); }
-  void PrefetchReaders(const Event& event, Hint hint) {
-    const Cell* const cell = Shadow::FindExact(hint, event.address, event.size);
+  static void PrefetchCell(const Event& event, const Line* line) {
+    Shadow::PrefetchCell(line, event.address);
+  }
+  [[gnu::always_inline]] static Cell* FindCell(const Event& event, const Line* line) {
+    Cell* const cell = Shadow::FindExact(line, event.address, event.size);
     if (cell != nullptr) cell->Prefetch();
+    return cell;
   }
-  // Changes whenever hints become void.
-  std::uint64_t hint_version() const { return shadow_.lines_version(); }
+  std::uint64_t lines_version() const { return shadow_.lines_version(); }
+  std::uint64_t cells_version() const { return shadow_.cells_version(); }
 
   void Clear(std::uint64_t address, std::uint64_t size) { shadow_.Clear(address, size); }
   void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
@@ -89,17 +104,6 @@ class FastTrackAnalysis {
                                 RaceLog* log) const;
   void CollectPlaces();
 
-  // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
-  [[gnu::always_inline]] bool InEpoch(const Cell& cell, const Event& event, Epoch epoch) {
-    if (event.kind == EventKind::kWrite) {
-      if (!cell.WrittenInEpoch(epoch)) return false;
-      ++rules_[kWriteSameEpoch];
-    } else {
-      if (!cell.ReadInEpoch(epoch)) return false;
-      ++rules_[kReadSameEpoch];
-    }
-    return true;
-  }
   // The other rules on the cell of [address, address+size).
   [[gnu::always_inline]] void OnCell(Cell& cell, std::uint64_t address, std::uint64_t size,
                                      const Event& event, std::uint64_t index, Epoch epoch,
@@ -128,28 +132,31 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
                      std::string_view name = "fasttrack")
       : HappensBeforeDetector(options, interface), name_(name) {}
 
-  using Hint = FastTrackAnalysis::Hint;
+  using Line = FastTrackAnalysis::Line*;
+  using Cell = FastTrackAnalysis::Cell*;
 
-  [[gnu::always_inline]] void OnPlain(const Event& event, std::uint64_t index, Hint hint) {
-    if (!analysis_.SameEpoch(event, synchronisation_.EpochOf(event.thread), hint)) {
-      Check(event, index, hint);
-    }
+  [[gnu::always_inline]] void OnPlain(const Event& event, std::uint64_t index, Cell cell) {
+    if (!analysis_.InEpoch(*cell, event, synchronisation_.EpochOf(event.thread)))
+      OnCell(event, index, cell);
   }
-  void OnPlain(const Event& event, std::uint64_t index) {
-    OnPlain(event, index, analysis_.PrefetchLine(event));
-  }
-  Hint PrefetchLine(const Event& event) {
+  void OnPlain(const Event& event, std::uint64_t index);
+  bool PrefetchesPages() const { return analysis_.PrefetchesPages(); }
+  void PrefetchPage(const Event& event) const { analysis_.PrefetchPage(event); }
+  Line PrefetchLine(const Event& event) {
     if (IsAtomic(event.kind)) [[unlikely]]
       PrefetchAtomicLine(event);
     return analysis_.PrefetchLine(event);
   }
-  void PrefetchCell(const Event& event, Hint hint) {
+  void PrefetchCell(const Event& event, Line line) {
     if (IsAtomic(event.kind)) [[unlikely]]
       PrefetchAtomicCell(event);
-    analysis_.PrefetchCell(event, hint);
+    FastTrackAnalysis::PrefetchCell(event, line);
   }
-  void PrefetchReaders(const Event& event, Hint hint) { analysis_.PrefetchReaders(event, hint); }
-  std::uint64_t hint_version() const { return analysis_.hint_version(); }
+  [[gnu::always_inline]] static Cell FindCell(const Event& event, Line line) {
+    return FastTrackAnalysis::FindCell(event, line);
+  }
+  std::uint64_t lines_version() const { return analysis_.lines_version(); }
+  std::uint64_t cells_version() const { return analysis_.cells_version(); }
   void CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
     analysis_.Check(atomic, index, synchronisation_.ClockOf(atomic.thread), &race_log_);
   }
@@ -168,7 +175,7 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   std::string_view name() const override { return name_; }
 
  private:
-  [[gnu::noinline]] void Check(const Event& event, std::uint64_t index, Hint hint);
+  [[gnu::noinline]] void OnCell(const Event& event, std::uint64_t index, Cell cell);
 
   // From which moment on a thread's clock was what, by thread. Older ones nobody asks for.
   struct Moment {

@@ -39,9 +39,11 @@ class alignas(32) FastTrackCell {
   }
   ~FastTrackCell() { DropReaders(); }
 
-  // [FT READ SAME EPOCH] and [FT WRITE SAME EPOCH], the two checks worth inlining.
-  bool ReadInEpoch(Epoch epoch) const { return read_.epoch == epoch; }
-  bool WrittenInEpoch(Epoch epoch) const { return write_.epoch == epoch; }
+  // [FT READ SAME EPOCH] and [FT WRITE SAME EPOCH], the check worth inlining; without a branch on
+  // `kind`, which is hard to guess.
+  [[gnu::always_inline]] bool InEpoch(EventKind kind, Epoch epoch) const {
+    return (kind == EventKind::kWrite ? write_ : read_).epoch == epoch;
+  }
 
   // Whether both cells remember the same accesses.
   bool HasHistoryOf(const FastTrackCell& other) const {
@@ -55,13 +57,16 @@ class alignas(32) FastTrackCell {
   [[gnu::always_inline]] FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock,
                                             Now&& now, OnRace&& on_race) {
     if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
-    if (shared() && readers()->Has(epoch)) return kReadShared;
-    const AccessRecord access = now();
     if (shared()) {
       // [FT READ SHARED] R_x(t) := C_t(t)
-      SetReaders(readers()->Put(access));
+      Readers readers = this->readers();
+      const std::uint32_t mine = readers.Find(epoch.thread());
+      if (mine < readers.size() && readers.EpochAt(mine) == epoch) return kReadShared;
+      readers.Put(mine, now());
+      SetReaders(readers);
       return kReadShared;
     }
+    const AccessRecord access = now();
     if (clock.Covers(read_.epoch)) {
       // [FT READ EXCLUSIVE] R_x := E_t
       read_ = access;
@@ -83,7 +88,7 @@ class alignas(32) FastTrackCell {
       if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
     } else {
       // [FT WRITE SHARED] R_x ⊑ C_t; R_x := ⊥
-      readers()->ForEach([&](const AccessRecord& reader) {
+      readers().ForEach([&](const AccessRecord& reader) {
         if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
       });
       DropReaders();
@@ -103,7 +108,7 @@ class alignas(32) FastTrackCell {
       if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
       return;
     }
-    readers()->ForEach([&](const AccessRecord& reader) {
+    readers().ForEach([&](const AccessRecord& reader) {
       if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
     });
   }
@@ -118,9 +123,12 @@ class alignas(32) FastTrackCell {
     if (is_write) {
       if (write_.epoch.thread() == epoch.thread()) Advance(write_, epoch, now);
     } else if (shared()) {
-      if (!readers()->Update(epoch.thread(),
-                             [&](AccessRecord& read) { Advance(read, epoch, now); }))
-        SetReaders(readers()->Put(now(AccessRecord{})));
+      Readers readers = this->readers();
+      const std::uint32_t mine = readers.Find(epoch.thread());
+      AccessRecord read = mine < readers.size() ? readers.At(mine) : AccessRecord{};
+      Advance(read, epoch, now);
+      readers.Put(mine, read);
+      SetReaders(readers);
     } else if (read_.epoch.empty() || read_.epoch.thread() == epoch.thread()) {
       Advance(read_, epoch, now);
     } else {
@@ -133,16 +141,14 @@ class alignas(32) FastTrackCell {
   void Transform(Change&& change) {
     if (!write_.epoch.empty()) write_ = change(write_);
     if (shared()) {
-      readers()->Transform(change);
+      readers().Transform(change);
     } else if (!read_.epoch.empty()) {
       read_ = change(read_);
     }
   }
 
   // A hint that Read or Write comes soon. The cell itself should be at hand.
-  void Prefetch() const {
-    if (shared()) __builtin_prefetch(readers());
-  }
+  [[gnu::always_inline]] void Prefetch() const { Readers::Prefetch(read_); }
 
  private:
   using Readers = ReaderList<Allocator>;
@@ -151,27 +157,23 @@ class alignas(32) FastTrackCell {
   static void Advance(AccessRecord& record, Epoch epoch, Now&& now) {
     if (record.epoch.clock() < epoch.clock()) record = now(record);
   }
-  static constexpr std::uint64_t kSharedTag = ~std::uint64_t{0};  // not the epoch of any thread
 
-  bool shared() const { return read_.epoch.bits() == kSharedTag; }
-  Readers* readers() const { return reinterpret_cast<Readers*>(read_.position_place); }
-  void SetReaders(Readers* readers) {
-    read_.epoch = Epoch::FromBits(kSharedTag);
-    read_.position_place = reinterpret_cast<std::uint64_t>(readers);
-  }
+  bool shared() const { return Readers::IsIn(read_); }
+  Readers readers() const { return Readers::From(read_); }
+  void SetReaders(const Readers& readers) { read_ = readers.InRecord(); }
 
   void CopyFrom(const FastTrackCell& other) {
     write_ = other.write_;
     read_ = other.read_;
-    if (other.shared()) SetReaders(Readers::NewCopy(*other.readers()));
+    if (other.shared()) SetReaders(other.readers().NewCopy());
   }
 
   void DropReaders() {
-    if (shared()) Readers::Delete(readers());
+    if (shared()) readers().Delete();
   }
 
   AccessRecord write_;
-  AccessRecord read_;  // shared: epoch = kSharedTag, position_place = the list
+  AccessRecord read_;  // or Readers
 };
 static_assert(sizeof(FastTrackCell<HostAllocator>) == 32);
 

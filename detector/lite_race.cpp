@@ -26,10 +26,8 @@ void LiteRace::OnPlain(const Event& event, std::uint64_t index) {
   if (!Sampled(event)) return;
   ++sampled_;
   const auto now = synchronisation_.NowOf(event.thread);
-  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_,
-                         analysis_.PrefetchLine(event))) {
+  if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
-  }
 }
 
 void LiteRace::CheckAgainstPlain(const Event& atomic, std::uint64_t index) {

@@ -4,118 +4,116 @@
 #pragma once
 
 #include <cstdint>
-#include <new>
 
 #include "detector/access_record.h"
 
 namespace trapline {
 
-// The last read of each thread that has one, in one block of memory: a header, the epochs side by
-// side, and what else is known of the reads. Finding a thread's read, and finding that it is of the
-// same epoch, which is what most reads come to, touches the first cache lines only.
+// The last read of each thread that has one, in one block of memory: the epochs side by side, and
+// then what else is known of the reads. Finding a thread's read, and finding that it is of the same
+// epoch, which is what most reads come to, touches the first cache lines only.
 //
-// Handled by pointer, since the block moves when it grows. Not thread-safe.
+// A value that refers to the block: copies share it, and one of them deletes it. Fits into an
+// AccessRecord that is none, so that a cell needs no header in the block. Not thread-safe.
 template <class Allocator>
 class ReaderList {
  public:
-  ReaderList(const ReaderList&) = delete;
-  ReaderList& operator=(const ReaderList&) = delete;
-
   // A list of two reads by different threads.
-  static ReaderList* New(const AccessRecord& first, const AccessRecord& second) {
-    ReaderList* list = NewOfCapacity(kFirstCapacity);
-    list->Set(list->size_++, first);
-    list->Set(list->size_++, second);
+  static ReaderList New(const AccessRecord& first, const AccessRecord& second) {
+    ReaderList list(Allocate(2), 2);
+    list.Set(0, first);
+    list.Set(1, second);
     return list;
   }
-  static ReaderList* NewCopy(const ReaderList& other) { return NewCopy(other, other.capacity_); }
-  static void Delete(ReaderList* list) { Allocator::Free(list, BytesFor(list->capacity_)); }
+  ReaderList NewCopy() const { return ReaderList(CopiedTo(Capacity()), size_); }
+  void Delete() { Allocator::Free(words_, BytesFor(Capacity())); }
 
-  // Whether one of the reads is of this epoch.
-  bool Has(Epoch epoch) const {
-    const Epoch* const epochs = this->epochs();
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      if (epochs[i] == epoch) return true;
-    }
-    return false;
+  // Whether `record` is what InRecord makes of a list: an epoch without a clock, but not the
+  // minimal one.
+  static bool IsIn(const AccessRecord& record) {
+    return record.epoch.bits() - 1 < (std::uint64_t{1} << kSizeBits) - 1;
+  }
+  static ReaderList From(const AccessRecord& record) {
+    return ReaderList(reinterpret_cast<std::uint64_t*>(record.position_place),
+                      static_cast<std::uint32_t>(record.epoch.bits()));
+  }
+  AccessRecord InRecord() const {
+    return {Epoch::FromBits(size_), reinterpret_cast<std::uint64_t>(words_)};
   }
 
-  // `record` becomes the last read of its thread. Returns where the list is from now on.
-  [[nodiscard]] ReaderList* Put(const AccessRecord& record) {
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      if (epochs()[i].thread() != record.epoch.thread()) continue;
-      Set(i, record);
-      return this;
-    }
-    ReaderList* list = this;
-    if (size_ == capacity_) {
-      list = NewCopy(*this, 2 * capacity_);
-      Delete(this);
-    }
-    list->Set(list->size_++, record);
-    return list;
+  // Where the read of `thread` is; size() if there is none.
+  std::uint32_t Find(ThreadId thread) const {
+    std::uint32_t i = 0;
+    while (i < size_ && EpochAt(i).thread() != thread) ++i;
+    return i;
   }
+  std::uint32_t size() const { return size_; }
+  Epoch EpochAt(std::uint32_t i) const { return Epoch::FromBits(words_[i]); }
 
-  // Calls update(AccessRecord&) for the read of `thread`; returns whether there is one.
-  template <class Change>
-  bool Update(ThreadId thread, Change&& update) {
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      if (epochs()[i].thread() != thread) continue;
-      AccessRecord read{epochs()[i], positions()[i]};
-      update(read);
-      Set(i, read);
-      return true;
+  // `record` becomes the last read of its thread, which Find has found at `i`.
+  void Put(std::uint32_t i, const AccessRecord& record) {
+    if (i == size_) {
+      if (size_ == Capacity()) {
+        std::uint64_t* const larger = CopiedTo(2 * size_);
+        Delete();
+        words_ = larger;
+      }
+      ++size_;
     }
-    return false;
+    Set(i, record);
   }
 
   // Calls visit(const AccessRecord&) for each read.
   template <class Visit>
   void ForEach(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < size_; ++i) visit(AccessRecord{epochs()[i], positions()[i]});
+    for (std::uint32_t i = 0; i < size_; ++i) visit(At(i));
   }
   // Replaces each read by change(const AccessRecord&), one of the same epoch.
   template <class Change>
   void Transform(Change&& change) {
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      Set(i, change(AccessRecord{epochs()[i], positions()[i]}));
-    }
+    for (std::uint32_t i = 0; i < size_; ++i) Set(i, change(At(i)));
+  }
+  AccessRecord At(std::uint32_t i) const { return {EpochAt(i), words_[Capacity() + i]}; }
+
+  // A hint that the list will be searched, and perhaps changed, soon. If there is none, `record` is
+  // asked for: that costs less than a branch that is hard to guess.
+  [[gnu::always_inline]] static void Prefetch(const AccessRecord& record) {
+    const bool is_list = IsIn(record);
+    const char* const at = reinterpret_cast<const char*>(
+        is_list ? record.position_place : reinterpret_cast<std::uint64_t>(&record));
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + (is_list && record.epoch.bits() > kInLine / 2 ? 8 * kInLine : 0), 1);
   }
 
  private:
-  static constexpr std::uint32_t kFirstCapacity = 4;
+  static constexpr int kSizeBits = 24;  // there are no more threads
+  static_assert(kMaxThreads == ThreadId{1} << kSizeBits);
+  static constexpr std::uint32_t kInLine = 8;  // words in a cache line
 
-  explicit ReaderList(std::uint32_t capacity) : capacity_(capacity) {}
+  ReaderList(std::uint64_t* words, std::uint32_t size) : words_(words), size_(size) {}
 
-  static std::uint64_t BytesFor(std::uint32_t capacity) {
-    return sizeof(ReaderList) + capacity * (sizeof(AccessRecord));
+  // The next power of two: a list becomes larger by one read at a time, and never smaller.
+  std::uint32_t Capacity() const { return 1U << (32 - __builtin_clz(size_ - 1)); }
+  static std::uint64_t BytesFor(std::uint32_t capacity) { return capacity * sizeof(AccessRecord); }
+  static std::uint64_t* Allocate(std::uint32_t capacity) {
+    return static_cast<std::uint64_t*>(Allocator::Allocate(BytesFor(capacity)));
   }
-  static ReaderList* NewOfCapacity(std::uint32_t capacity) {
-    return new (Allocator::Allocate(BytesFor(capacity))) ReaderList(capacity);
-  }
-  static ReaderList* NewCopy(const ReaderList& other, std::uint32_t capacity) {
-    ReaderList* list = NewOfCapacity(capacity);
-    for (; list->size_ < other.size_; ++list->size_) {
-      list->epochs()[list->size_] = other.epochs()[list->size_];
-      list->positions()[list->size_] = other.positions()[list->size_];
+  std::uint64_t* CopiedTo(std::uint32_t capacity) const {
+    std::uint64_t* const words = Allocate(capacity);
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      words[i] = words_[i];
+      words[capacity + i] = words_[Capacity() + i];
     }
-    return list;
+    return words;
   }
 
   void Set(std::uint32_t i, const AccessRecord& record) {
-    epochs()[i] = record.epoch;
-    positions()[i] = record.position_place;
+    words_[i] = record.epoch.bits();
+    words_[Capacity() + i] = record.position_place;
   }
 
-  Epoch* epochs() { return reinterpret_cast<Epoch*>(this + 1); }
-  const Epoch* epochs() const { return reinterpret_cast<const Epoch*>(this + 1); }
-  std::uint64_t* positions() { return reinterpret_cast<std::uint64_t*>(epochs() + capacity_); }
-  const std::uint64_t* positions() const {
-    return reinterpret_cast<const std::uint64_t*>(epochs() + capacity_);
-  }
-
-  std::uint32_t size_ = 0;
-  std::uint32_t capacity_;
+  std::uint64_t* words_;
+  std::uint32_t size_;  // at least 2
 };
 
 }  // namespace trapline

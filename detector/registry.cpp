@@ -1,5 +1,6 @@
 // The detectors by name.
 #include <array>
+#include <string>
 #include <utility>
 
 #include "detector/acculock.h"
@@ -76,6 +77,15 @@ std::span<const DetectorInfo> Detectors() {
     return infos;
   }();
   return all;
+}
+
+std::string DetectorNames() {
+  std::string names;
+  for (const DetectorInfo& info : Detectors()) {
+    if (!names.empty()) names += ", ";
+    names += info.name;
+  }
+  return names;
 }
 
 std::unique_ptr<Detector> MakeDetector(std::string_view name, const DetectorOptions& options) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "detector/page_table.h"
 #include "detector/slab_pool.h"
 
 namespace trapline {
@@ -50,42 +51,60 @@ class ShadowMemory {
                 visit);
       return;
     }
+    Place place{};
     ForEachWord(address, address + size, [&](std::uint64_t word, unsigned low, unsigned high) {
-      VisitWord(PlaceFor(word), word, low, high, visit);
+      if (place.line == nullptr || word % kLineSize == 0) {
+        place = PlaceFor(word);
+      } else {
+        ++place.word;
+      }
+      VisitWord(place, word, low, high, visit);
     });
   }
 
   // The line of `address`, null if nothing near it has a history. Valid as long as lines_version()
   // stays what it is.
-  [[gnu::always_inline]] Line* FindLine(std::uint64_t address) {
+  [[gnu::always_inline]] Line* FindLine(std::uint64_t address) const {
     Page* const page = FindPage(address);
     return page == nullptr ? nullptr : &page->lines[address % kPageSize / kLineSize];
   }
   std::uint64_t lines_version() const { return lines_version_; }
+  // Changes whenever a cell that was found may not be that of its address any more.
+  std::uint64_t cells_version() const { return cells_version_; }
 
   // The cell that makes up exactly [address, address+size), if there is one already; the quick way
   // for most accesses. `line` is that of `address`.
-  [[gnu::always_inline]] static Cell* FindExact(Line* line, std::uint64_t address,
+  [[gnu::always_inline]] static Cell* FindExact(const Line* line, std::uint64_t address,
                                                 std::uint64_t size) {
     if (line == nullptr) [[unlikely]]
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
-    if (size != kCellSize[layout] || (address & (size - 1)) != 0) [[unlikely]]
-      return nullptr;
-    if (layout == kBytes) return &(*(*line->bytes)[word])[address % kWordSize];
+    if (layout == kBytes) [[unlikely]]
+      return size == 1 ? &(*(*line->bytes)[word])[address % kWordSize] : nullptr;
+    // One question instead of three, since a wrong guess costs more than the answers.
     Cells* const cells = line->halves[address / 4 & layout];
-    return cells == nullptr ? nullptr : &(*cells)[word];
+    const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
+    return exact & (cells != nullptr) ? &(*cells)[word] : nullptr;
   }
-  Cell* FindExact(std::uint64_t address, std::uint64_t size) {
+  Cell* FindExact(std::uint64_t address, std::uint64_t size) const {
     return FindExact(FindLine(address), address, size);
   }
 
-  // A hint that the cell of `address` will be accessed soon. `line` is its line.
+  // Hints, one after the other with some time in between, that the cell of `address`, and before
+  // that its line, will be asked for. The first one is worth while in large memories.
+  bool PrefetchesPages() const { return pages_.IsLarge(); }
+  [[gnu::always_inline]] void PrefetchPage(std::uint64_t address) const {
+    pages_.Prefetch(address / kPageSize);
+  }
   [[gnu::always_inline]] static void PrefetchCell(const Line* line, std::uint64_t address) {
-    if (line == nullptr) return;
+    if (line == nullptr) [[unlikely]]
+      return;
     const unsigned word = address % kLineSize / kWordSize;
-    if (const Cells* cells = line->halves[address / 4 & line->layout[word] & 1]) {
+    const Layout layout = line->layout[word];
+    if (layout == kBytes) [[unlikely]] {
+      __builtin_prefetch(&(*line->bytes)[word]);
+    } else if (const Cells* const cells = line->halves[address / 4 & layout]) {
       __builtin_prefetch(&(*cells)[word], 1);
     }
   }
@@ -159,11 +178,9 @@ class ShadowMemory {
   static constexpr unsigned kRegionSize = 1 << 24;
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
-  static constexpr unsigned kFirstRecentBits = 4;
-  static constexpr std::size_t kMaxRecent = 4096;
 
-  enum Layout : std::uint8_t { kWhole, kHalves, kBytes };
-  static constexpr std::uint8_t kCellSize[] = {8, 4, 1};
+  // How often a word is halved.
+  enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3 };
 
   using Cells = std::array<Cell, 8>;
 
@@ -189,23 +206,6 @@ class ShadowMemory {
     std::array<Page*, kRegionSize / kPageSize> pages{};
     unsigned count = 0;  // of pages
   };
-
-  // Pages that were asked for lately; null = known to be absent.
-  struct RecentPage {
-    std::uint64_t number = ~std::uint64_t{0};
-    Page* page = nullptr;
-  };
-
-  // Heaps and stacks lie at multiples of large powers of two, so all bits of the number count.
-  [[gnu::always_inline]] RecentPage& RecentSlot(std::uint64_t page_number) {
-    return recent_[page_number * 0x9e3779b97f4a7c15u >> recent_shift_];
-  }
-
-  void GrowRecent() {
-    if (4 * pages_ < recent_.size() || recent_.size() == kMaxRecent) return;
-    recent_.assign(2 * recent_.size(), {});
-    --recent_shift_;
-  }
 
   // The cells of one word.
   struct Place {
@@ -265,7 +265,7 @@ class ShadowMemory {
         Cells*& high_halves = place.line->halves[1];
         if (high_halves == nullptr) high_halves = cells_pool_.New();
         place.high() = place.low();
-        place.layout() = kHalves;
+        SetLayout(place, kHalves);
       }
     }
     if (place.layout() == kHalves && halves) {
@@ -282,7 +282,7 @@ class ShadowMemory {
 
   // Makes a cut word whole again if its parts have the same history, as they have after most
   // accesses to all of it.
-  static void Merge(Place place) {
+  void Merge(Place place) {
     if constexpr (requires(const Cell& cell) { cell.HasHistoryOf(cell); }) {
       if (place.layout() == kHalves) {
         if (!place.low().HasHistoryOf(place.high())) return;
@@ -295,8 +295,13 @@ class ShadowMemory {
         place.whole() = bytes[0];
         for (Cell& cell : bytes) cell = Cell{};  // they stay for the next cut
       }
-      place.layout() = kWhole;
+      SetLayout(place, kWhole);
     }
+  }
+
+  void SetLayout(Place place, Layout layout) {
+    place.layout() = layout;
+    ++cells_version_;
   }
 
   template <class Visit>
@@ -331,7 +336,7 @@ class ShadowMemory {
     }
     place.low() = Cell{};
     if (halves) place.high() = Cell{};
-    place.layout() = kBytes;
+    SetLayout(place, kBytes);
   }
 
   void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address, std::uint64_t end) {
@@ -359,7 +364,7 @@ class ShadowMemory {
         cells_pool_.Delete(std::exchange(cells, nullptr));
       }
     }
-    place.layout() = kWhole;
+    SetLayout(place, kWhole);
   }
 
   void ClearLine(Line& line) {
@@ -373,14 +378,14 @@ class ShadowMemory {
       byte_cells_pool_.Delete(line.bytes);
     }
     line = {};
+    ++cells_version_;
   }
 
   void ErasePage(std::uint64_t address) {
     const auto found = regions_.find(address / kRegionSize);
     Region& region = *found->second;
     DeletePage(std::exchange(region.pages[address % kRegionSize / kPageSize], nullptr));
-    RecentSlot(address / kPageSize) = {};
-    --pages_;
+    pages_.Erase(address / kPageSize);
     if (--region.count == 0) regions_.erase(found);
   }
 
@@ -395,18 +400,8 @@ class ShadowMemory {
             static_cast<unsigned>(address % kLineSize / kWordSize)};
   }
 
-  [[gnu::always_inline]] Page* FindPage(std::uint64_t address) {
-    const std::uint64_t number = address / kPageSize;
-    RecentPage& recent = RecentSlot(number);
-    if (recent.number != number) [[unlikely]]
-      recent = {number, SearchPage(address)};
-    return recent.page;
-  }
-
-  [[gnu::noinline]] Page* SearchPage(std::uint64_t address) {
-    const auto found = regions_.find(address / kRegionSize);
-    return found == regions_.end() ? nullptr
-                                   : found->second->pages[address % kRegionSize / kPageSize];
+  [[gnu::always_inline]] Page* FindPage(std::uint64_t address) const {
+    return pages_.Find(address / kPageSize);
   }
 
   Place PlaceFor(std::uint64_t address) {
@@ -426,21 +421,17 @@ class ShadowMemory {
     ++region->count;
     Page* const page = page_pool_.New();
     region->pages[address % kRegionSize / kPageSize] = page;
-    ++pages_;
-    GrowRecent();
-    RecentSlot(address / kPageSize) = {address / kPageSize, page};
+    pages_.Insert(address / kPageSize, page);
     return page;
   }
 
   SlabPool<Cells> cells_pool_;
   SlabPool<ByteCells> byte_cells_pool_;
   SlabPool<Page> page_pool_;
-  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;
-  // Direct-mapped, several times as large as there are pages.
-  std::vector<RecentPage> recent_ = std::vector<RecentPage>(1 << kFirstRecentBits);
-  unsigned recent_shift_ = 64 - kFirstRecentBits;
-  std::size_t pages_ = 0;
-  std::uint64_t lines_version_ = 0;
+  PageTable<Page> pages_;
+  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // the same in order
+  std::uint64_t lines_version_ = 0;  // with which the other one changes, too
+  std::uint64_t cells_version_ = 0;
 };
 
 }  // namespace trapline

@@ -70,7 +70,7 @@ class Synchronisation {
   bool HasEnded(ThreadId thread) { return StateOf(thread).ended; }
 
   // E_t, the current epoch of `thread`.
-  Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
+  [[gnu::always_inline]] Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
 
   // Both at once.
   struct Now {
@@ -209,7 +209,8 @@ class Synchronisation {
   std::uint64_t operations() const { return operations_; }
 
  private:
-  struct ThreadState {
+  // One cache line: each event asks for its thread's.
+  struct alignas(64) ThreadState {
     typename Clocks::ThreadClock clock;
     Epoch epoch;  // of the clock's own component; empty = thread not seen yet
     bool ended = false;

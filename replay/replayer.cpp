@@ -141,11 +141,8 @@ Status MakeLane(const std::string& name, const ReplayOptions& options,
   for (unsigned i = 0; i < shards; ++i) {
     detectors.push_back(MakeDetector(full, options.detector_options));
     if (detectors.back() == nullptr) {
-      std::string names;
-      for (const DetectorInfo& info : Detectors()) {
-        names += (names.empty() ? "" : ", ") + std::string(info.name);
-      }
-      return Status::Error(fmt::format("there is no detector {}; choose from {}", full, names));
+      return Status::Error(
+          fmt::format("there is no detector {}; choose from {}", full, DetectorNames()));
     }
   }
   lanes->push_back(

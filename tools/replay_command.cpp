@@ -131,13 +131,6 @@ int Run(const Arguments& arguments) {
   return 0;
 }
 
-std::string DetectorNames() {
-  std::string names;
-  for (const DetectorInfo& info : Detectors())
-    names += (names.empty() ? "" : ", ") + std::string(info.name);
-  return names;
-}
-
 }  // namespace
 
 void AddReplayCommand(CLI::App& app, int& exit_status) {

@@ -11,6 +11,7 @@
 #include "detector/barrier_rounds.h"
 #include "detector/fasttrack_core.h"
 #include "detector/lockset.h"
+#include "detector/page_table.h"
 #include "detector/reader_list.h"
 #include "detector/runtime_scopes.h"
 #include "detector/shadow_memory.h"
@@ -243,22 +244,49 @@ TEST(ReaderListTest, KeepsTheLastReadOfEachThread) {
   };
   std::mt19937 random(1);
   std::map<ThreadId, AccessRecord> expected{{3, record(3, 1)}, {5, record(5, 1)}};
-  List* list = List::New(record(3, 1), record(5, 1));
+  List list = List::New(record(3, 1), record(5, 1));
   for (Clock clock = 2; clock < 500; ++clock) {
     const auto thread = static_cast<ThreadId>(random() % 40);
-    EXPECT_FALSE(list->Has(Epoch(thread, clock)));
-    list = list->Put(record(thread, clock));
-    EXPECT_TRUE(list->Has(Epoch(thread, clock)));
+    const std::uint32_t at = list.Find(thread);
+    EXPECT_EQ(at < list.size(), expected.contains(thread));
+    list.Put(at, record(thread, clock));
+    EXPECT_EQ(list.At(list.Find(thread)), record(thread, clock));
     expected[thread] = record(thread, clock);
+    EXPECT_TRUE(List::IsIn(list.InRecord()));
+    list = List::From(list.InRecord());
+    EXPECT_EQ(list.size(), expected.size());
   }
-  List* const copy = List::NewCopy(*list);
-  List::Delete(list);
+  List copy = list.NewCopy();
+  list.Delete();
   std::map<ThreadId, AccessRecord> found;
-  copy->ForEach([&](const AccessRecord& read) {
+  copy.ForEach([&](const AccessRecord& read) {
     EXPECT_TRUE(found.emplace(read.epoch.thread(), read).second);
   });
   EXPECT_EQ(found, expected);
-  List::Delete(copy);
+  copy.Delete();
+  EXPECT_FALSE(List::IsIn(AccessRecord{}));
+  EXPECT_FALSE(List::IsIn(record(0, 1)));
+  EXPECT_FALSE(List::IsIn(record(kMaxThreads - 1, 1)));
+}
+
+TEST(PageTableTest, FindsWhatIsThere) {
+  PageTable<std::uint64_t> table;
+  std::map<std::uint64_t, std::uint64_t> expected;
+  std::mt19937 random(1);
+  for (unsigned step = 0; step < 20000; ++step) {
+    // Few numbers, so that most are met again, and neighbours in the table, too.
+    const std::uint64_t number = random() % 64 + (random() % 16 << 40);
+    if (expected.contains(number)) {
+      ASSERT_EQ(table.Find(number), &expected[number]);
+      if (random() % 2 == 0) continue;
+      table.Erase(number);
+      expected.erase(number);
+    } else {
+      ASSERT_EQ(table.Find(number), nullptr);
+      table.Insert(number, &expected[number]);
+    }
+  }
+  for (auto& [number, value] : expected) EXPECT_EQ(table.Find(number), &value);
 }
 
 TEST(SlabPoolTest, ObjectsAreApartAndUsedAgain) {
