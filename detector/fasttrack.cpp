@@ -107,9 +107,11 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
 }
 
 void FastTrack::Check(const Event& event, std::uint64_t index, Hint hint) {
+  FollowOthers(event.thread);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_, hint)) {
     CheckAgainstAtomics(event, index);
+    OrderByRule();
   }
 }
 
@@ -142,6 +144,7 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
     return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(epoch);
   };
   analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
+  OrderByRule();
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {
