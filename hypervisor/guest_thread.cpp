@@ -1011,6 +1011,8 @@ bool GuestThread::EnterCache() {
     ++counters().returns;
     const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
+    // To use a page that was hidden takes an exit, if only KVM's for its translation.
+    exits_took_ += exit_cost * std::exchange(carrier_->rewatched, 0);
     const std::uint64_t lost = exits_took_ + (repeats_much_ ? kRefill : 0);
     const std::uint64_t useful = stint - std::min(stint, lost);
     const std::uint64_t slowdown = repeats_much_ ? kRepeatsSlowdown : kCacheSlowdown;
