@@ -91,7 +91,7 @@ class Detector {
   virtual bool TakesRepeats() const { return false; }
 
   // To be asked from now on before each race is reported. Detectors that keep no clocks ask nobody.
-  virtual void SetOrderingRule(OrderingRule /*rule*/) {}
+  virtual void SetOrderingRule(const OrderingRule& /*rule*/) {}
 
   // The execution is over; called once. Engines that work on windows solve their last window here.
   virtual void Finish() {}

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "detector/detector.h"
 #include "detector/race_log.h"
@@ -65,8 +64,8 @@ class DetectorBase : public Detector {
     }
   }
 
-  void SetOrderingRule(OrderingRule rule) final {
-    if constexpr (requires { Derived::kOrdersByRule; }) race_log_.SetOrderingRule(std::move(rule));
+  void SetOrderingRule(const OrderingRule& rule) final {
+    if constexpr (requires { Derived::kOrdersByRule; }) race_log_.SetOrderingRule(rule);
   }
 
   std::span<const Race> races() const final { return race_log_.races(); }
