@@ -8,6 +8,8 @@ namespace trapline {
 
 class AccuLock final : public HappensBeforeDetector<AccuLock> {
  public:
+  static constexpr bool kOrdersByRule = true;
+
   explicit AccuLock(const DetectorOptions& options)
       : HappensBeforeDetector(options, {}, LockEdges::kIgnore) {}
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,6 +41,10 @@ struct Race {
 
   friend bool operator==(const Race&, const Race&) = default;
 };
+
+// Whether two conflicting accesses that nothing orders are operations by which threads synchronise,
+// though nothing in the events says so: no race, but order. The first one is the earlier one.
+using OrderingRule = std::function<bool(const Access& first, const Access& second)>;
 
 // "write-read race" and the like: first access, then second.
 std::string_view RaceKindName(const Race& race);
@@ -84,6 +89,9 @@ class Detector {
 
   // Whether kMoment, kEarlierRead and kEarlierWrite may stand for accesses that a thread repeats.
   virtual bool TakesRepeats() const { return false; }
+
+  // To be asked from now on before each race is reported. Detectors that keep no clocks ask nobody.
+  virtual void SetOrderingRule(const OrderingRule& /*rule*/) {}
 
   // The execution is over; called once. Engines that work on windows solve their last window here.
   virtual void Finish() {}

@@ -40,6 +40,7 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 // and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
 //   OnMoment(ThreadId thread, std::uint64_t moment)
 //   OnEarlier(const Event&, std::uint64_t index)          kEarlierRead, kEarlierWrite
+// and if it heeds an ordering rule, a constant kOrdersByRule.
 // Waiting for shadow memory is most of the work, so a detector may look ahead. It then has types
 // Line and Cell (pointers) and
 //   bool PrefetchesPages()                       whether the first one is worth while
@@ -64,6 +65,10 @@ class DetectorBase : public Detector {
     } else {
       for (const Event& event : events) Dispatch(event, first_index++);
     }
+  }
+
+  void SetOrderingRule(const OrderingRule& rule) final {
+    if constexpr (requires { Derived::kOrdersByRule; }) race_log_.SetOrderingRule(rule);
   }
 
   std::span<const Race> races() const final { return race_log_.races(); }

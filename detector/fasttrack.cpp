@@ -107,15 +107,19 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
 }
 
 void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
+  FollowOthers(event.thread);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
+  OrderByRule();
 }
 
 void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
+  FollowOthers(event.thread);
   const auto now = synchronisation_.NowOf(event.thread);
   analysis_.OnCell(*cell, event, index, now.epoch, now.clock, &race_log_);
   CheckAgainstAtomics(event, index);
+  OrderByRule();
 }
 
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
@@ -147,6 +151,7 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
     return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(epoch);
   };
   analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
+  OrderByRule();
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {

@@ -126,6 +126,8 @@ class FastTrackAnalysis {
 
 class FastTrack final : public HappensBeforeDetector<FastTrack> {
  public:
+  static constexpr bool kOrdersByRule = true;
+
   // `name` is what name() answers (LARD's ablations are FastTrack behind other interfaces); a
   // literal.
   explicit FastTrack(const DetectorOptions& options, const RuntimeInterface& interface = {},

@@ -2,7 +2,9 @@
 // accesses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "detector/access_history.h"
 #include "detector/detector_base.h"
@@ -23,8 +25,8 @@ struct AtomicCell {
 // Derived provides what DetectorBase asks for but OnAtomic and OnSynchronise, and
 //   void CheckAgainstPlain(const Event& atomic, std::uint64_t index)
 //     reports the races of an atomic access with earlier plain accesses;
-// it calls CheckAgainstAtomics for its plain accesses. It may hide RecordsAtomics, LocksetOf and
-// Unprotected.
+// it calls CheckAgainstAtomics for its plain accesses, FollowOthers before and OrderByRule after
+// they were checked. It may hide RecordsAtomics, LocksetOf and Unprotected.
 //
 // Atomic accesses never race with one another. They synchronise by their memory order: a store with
 // release order starts a release sequence, a read-modify-write continues it, and a load with
@@ -46,10 +48,23 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     // The synchronising store happens before the load that reads from it: join first, then check.
     if (synchronisation_counts) AtomicAcquire(event);
     if (access_counts) {
+      FollowOthers(event.thread);
       derived().CheckAgainstPlain(event, index);
+      OrderByRule();
       RecordAtomic(event, index);
     }
     if (synchronisation_counts) AtomicRelease(event);
+  }
+
+  // Orders the threads whose accesses the ordering rule has just taken for synchronisation.
+  void OrderByRule() {
+    if (!this->race_log_.ordering().empty()) [[unlikely]]
+      OrderThose();
+  }
+  // The thread is about to access something.
+  void FollowOthers(ThreadId thread) {
+    if (!followed_.empty()) [[unlikely]]
+      Follow(thread);
   }
 
   // Reports the races of a plain access with earlier atomic ones.
@@ -133,12 +148,70 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     atomics_.Copy(destination, source, size);
   }
 
+  // Two threads synchronise by accesses that count as plain. How often they did so before, and will
+  // until those accesses are told as atomic ones, is not known, for of what a thread repeats in its
+  // epoch not all is told: meanwhile each comes after all that the other has done.
+  struct Followed {
+    ThreadId thread, other;
+    unsigned left;  // accesses of `thread`
+  };
+  // More than what is queued of a thread.
+  static constexpr unsigned kFollows = 1 << 14;
+
   Synchronisation<Clocks> synchronisation_;
   ShadowMemory<Atomics> atomics_;
   LineSet atomic_lines_;  // where atomics_ may have something
 
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
+
+  // `thread` comes after all that `other` has done.
+  void OrderAfter(ThreadId thread, ThreadId other) {
+    constexpr std::uint64_t kKeys = std::uint64_t{0x7c} << 56;
+    Event event{};
+    event.kind = EventKind::kHappensBefore;
+    event.thread = other;
+    event.address = kKeys | other;
+    synchronisation_.Apply(event);
+    event.kind = EventKind::kHappensAfter;
+    event.thread = thread;
+    synchronisation_.Apply(event);
+  }
+
+  [[gnu::noinline]] void OrderThose() {
+    for (const auto& [first, second] : this->race_log_.ordering()) {
+      if (IsWrite(first.kind) && second.kind != EventKind::kWrite &&
+          second.kind != EventKind::kAtomicWrite) {
+        OrderAfter(second.thread, first.thread);
+      }
+      StartFollowing(second.thread, first.thread);
+      StartFollowing(first.thread, second.thread);
+    }
+    this->race_log_.ClearOrdering();
+  }
+
+  void StartFollowing(ThreadId thread, ThreadId other) {
+    const auto known =
+        std::find_if(followed_.begin(), followed_.end(), [&](const Followed& followed) {
+          return followed.thread == thread && followed.other == other;
+        });
+    if (known != followed_.end()) {
+      known->left = kFollows;
+    } else {
+      followed_.push_back({thread, other, kFollows});
+    }
+  }
+
+  [[gnu::noinline]] void Follow(ThreadId thread) {
+    for (Followed& followed : followed_) {
+      if (followed.thread != thread) continue;
+      OrderAfter(thread, followed.other);
+      --followed.left;
+    }
+    std::erase_if(followed_, [](const Followed& followed) { return followed.left == 0; });
+  }
+
+  std::vector<Followed> followed_;
 };
 
 }  // namespace trapline

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "detector/detector.h"
@@ -18,6 +19,15 @@ class RaceLog {
   // `first` and `second` race on [address, address+size). A race on several neighbouring cells,
   // reported in ascending order, is one race.
   void Report(const Access& first, const Access& second, std::uint64_t address, std::uint64_t size);
+
+  // What the rule takes for synchronisation is no race, and kept in ordering() until
+  // ClearOrdering().
+  void SetOrderingRule(OrderingRule rule) { rule_ = std::move(rule); }
+  struct Ordering {
+    Access first, second;
+  };
+  std::span<const Ordering> ordering() const { return ordering_; }
+  void ClearOrdering() { ordering_.clear(); }
 
   std::span<const Race> races() const { return races_; }
   // All races, those not kept included.
@@ -34,6 +44,8 @@ class RaceLog {
   };
 
   bool all_races_;
+  OrderingRule rule_;  // may be empty
+  std::vector<Ordering> ordering_;
   std::vector<Race> races_;
   std::unordered_set<InstructionPair, Hash> known_;
   std::uint64_t count_ = 0;

@@ -522,6 +522,10 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   const std::uint64_t end = std::min(pages.end, shared.end);
   while (run.start > start && use_of(run.start - kPageSize) == use) run.start -= kPageSize;
   while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
+  if (use == Use::kBusy) {
+    for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
+      carrier.rewatched += (carrier.MirrorEntry(at) & PageEntry::kAccessed) != 0 ? 1 : 0;
+  }
   Hide(run);
   if (use == Use::kBusy) return false;
   if (use == Use::kOwn) {

@@ -206,6 +206,7 @@ int GuestThread::Run() {
       const bool native = adaptive_ && carrier_->native();
       if (native) exit_since_ = ProcessorTime();
       HandleExit();
+      DropOutdatedCode();
       if (native)
         exits_took_ += ProcessorTime() - exit_since_ + process_->machine().host().exit_nanoseconds;
     } else if (error == EINTR || error == EAGAIN) {
@@ -449,6 +450,14 @@ void GuestThread::HandleExit() {
       Abort("the guest shut down (triple fault)");
     default:
       Abort(fmt::format("unexpected exit {} from the guest", run.exit_reason));
+  }
+}
+
+// Translated code in which plain loads and stores are not yet what they have turned out to be.
+void GuestThread::DropOutdatedCode() {
+  if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
+    if (const auto outdated = process_->tracking()->TakeNewlyAtomicCode(); !outdated.empty())
+      cache->Invalidate(outdated);
   }
 }
 
@@ -1002,6 +1011,8 @@ bool GuestThread::EnterCache() {
     ++counters().returns;
     const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
+    // To use a page that was hidden takes an exit, if only KVM's for its translation.
+    exits_took_ += exit_cost * std::exchange(carrier_->rewatched, 0);
     const std::uint64_t lost = exits_took_ + (repeats_much_ ? kRefill : 0);
     const std::uint64_t useful = stint - std::min(stint, lost);
     const std::uint64_t slowdown = repeats_much_ ? kRepeatsSlowdown : kCacheSlowdown;

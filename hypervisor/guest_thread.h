@@ -121,6 +121,7 @@ class GuestThread {
   };
 
   void HandleExit();
+  void DropOutdatedCode();
   void HandleInterruption();
   void HandleMemoryError();
   void HandlePortAccess();

@@ -109,6 +109,8 @@ class Carrier {
   }
   // What AddressSpace::Reopen has given the thread, and watches anew because of it.
   Neighbourhood reopened, watched;
+  // Pages that its thread has used and has hidden from all, to see who uses them again.
+  std::uint64_t rewatched = 0;
   // Pages that became the thread's own while it was in the code cache (AddressSpace::OpenOwn).
   std::vector<PageRun> to_open;
 

@@ -148,6 +148,10 @@ class ExecutionObserver {
   // Whether the user said that this plain load or store is no atomic operation, whatever else its
   // word is used for.
   virtual bool IsPlain(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }
+  // The plain loads and stores that IsAtomicCode calls atomic since it was last asked this.
+  virtual std::vector<std::uint64_t> TakeNewlyAtomicCode() { return {}; }
+  // Whether the instruction at `ip` may turn out to be such a one, of the word at `address`.
+  virtual bool MayBeAtomicCode(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }
   // Whether there may be variables at the address that debug info tells of.
   virtual bool IsInModule(std::uint64_t address) = 0;
 };

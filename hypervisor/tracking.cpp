@@ -68,6 +68,11 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     DrainLocked();
     OnOwnershipLostLocked(static_cast<ThreadId>(owner), runs);
+    // Who takes the pages may go on reading, unseen, what it has read before.
+    const ThreadId taker = CurrentThread();
+    if (const auto known = states_.find(taker); known != states_.end() && known->second.may_poll) {
+      for (const PageRun& run : runs) AcquireFormerLocked(taker, run.start, run.end);
+    }
   };
   rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
     if (!active()) return;
@@ -368,6 +373,17 @@ void Tracking::DrainLocked() {
 void Tracking::TellAccessesLocked() {
   observer_.OnCachedAccesses(told_later_);
   told_later_.clear();
+  for (const std::uint64_t ip : observer_.TakeNewlyAtomicCode()) {
+    newly_atomic_.push_back({ip, ip + 1});
+    has_newly_atomic_ = true;
+  }
+}
+
+std::vector<Range> Tracking::TakeNewlyAtomicCode() {
+  if (!has_newly_atomic_) return {};
+  const std::lock_guard lock(mutex_);
+  has_newly_atomic_ = false;
+  return std::exchange(newly_atomic_, {});
 }
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
@@ -410,6 +426,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
   const MemoryAccess access{address, site.size, site.read, site.write, false};
   if (site.write && site.size <= kWord) WordsOf(page).plainly_written.set(offset);
   const EventKind kind = PlainKind(access);
+  AcquireFormerLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, state.FrameOf(event.size));
   if (site.write) {
     GrantLocked(thread, state, site, kind, access);
@@ -514,6 +531,7 @@ void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epo
   if (!epoch_ends) return;
   state.epoch_start = next;
   state.watched.clear();
+  state.may_poll = false;
   state.reads.clear();
   state.read_more = false;
 }
@@ -558,7 +576,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);
-  AcquireFormerLocked(thread, access, kind);
+  AcquireFormerLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
@@ -590,7 +608,7 @@ void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
     ++statistics_.checks;
     const MemoryAccess access{part.start, part.end - part.start, !write, write, false};
     const EventKind kind = ClassifyLocked(thread, access, false, false);
-    AcquireFormerLocked(thread, access, kind);
+    AcquireFormerLocked(thread, access, kind, site.rip);
     QueueLocked(thread, kind, access, site.rip, frame);
     if (!write) NoteLoad(state, access, kind);
   });
@@ -622,7 +640,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
     NoteStorageLocked(thread, states_[thread], access.address);
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
-    AcquireFormerLocked(thread, access, kind);
+    AcquireFormerLocked(thread, access, kind, site.rip);
     EmitLocked(carrier, access, registers, kind);
     if (!access.write) NoteLoad(states_[thread], access, kind);
   }
@@ -1186,9 +1204,21 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   }
 }
 
-void Tracking::AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind) {
-  if (IsAtomic(kind) && kind != EventKind::kAtomicWrite)
-    AcquireFormerLocked(thread, access.address, access.address + access.size);
+void Tracking::AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
+                                   std::uint64_t ip) {
+  if (kind == EventKind::kAtomicWrite) return;
+  // A plain one may be atomic without anybody having noticed, for the other side was native.
+  if (!IsAtomic(kind)) {
+    if (access.size > kWord || !observer_.MayBeAtomicCode(ip, access.address)) return;
+    if (kind == EventKind::kWrite) {
+      auto& writers = WordsOf(PageOf(access.address)).may_release;
+      if (std::find(writers.begin(), writers.end(), thread) == writers.end())
+        writers.push_back(thread);
+      return;
+    }
+    states_[thread].may_poll = true;
+  }
+  AcquireFormerLocked(thread, access.address, access.address + access.size);
 }
 
 // What `thread` reads natively, atomically it may be, on these pages nobody will see: it takes in
@@ -1198,6 +1228,13 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
   for (std::uint64_t page = start; page < end; page += kPageSize) {
     const auto known = words_.find(page);
     if (known == words_.end()) continue;
+    for (const ThreadId writer : known->second->may_release) {
+      if (writer == thread) continue;
+      constexpr std::uint64_t kKeys = kMonitorKeys | std::uint64_t{1} << 40;
+      Observer().OnEdge(writer, EventKind::kHappensBefore, kKeys | writer);
+      NewMomentLocked(writer, *threads_.front());
+      Observer().OnEdge(thread, EventKind::kHappensAfter, kKeys | writer);
+    }
     const auto& atomic = known->second->atomic;
     for (std::size_t at = atomic._Find_first(); at < atomic.size(); at = atomic._Find_next(at))
       Observer().OnAcquire(thread, page + at, kWord);
@@ -1377,7 +1414,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
         kind = PlainKind(part.access);
       }
       synchronises = synchronises || IsAtomic(kind);
-      AcquireFormerLocked(thread, part.access, kind);
+      AcquireFormerLocked(thread, part.access, kind, registers.rip);
       EmitLocked(carrier, part.access, registers, kind);
       // What is atomic is carried out under the lock: it sees what was reported.
       if (kind == EventKind::kRead) NoteLoad(states_[thread], part.access, kind);

@@ -146,6 +146,10 @@ class Tracking {
   // ... and all repeats: nothing refers to the code cache's sites any more.
   void DrainAll();
 
+  // Instructions that count as atomic since this was last asked: code that was translated from them
+  // is out of date.
+  std::vector<Range> TakeNewlyAtomicCode();
+
   ExecutionObserver::Handover OnExecute();
   void OnExecuteFailed();
   int OnExit(int status);
@@ -168,6 +172,7 @@ class Tracking {
     std::bitset<kPageSize> plainly_written;  // before any atomic instruction
     std::bitset<kPageSize> atomic;  // by an atomic instruction, or one that debug info calls so
     std::bitset<kPageSize> no_atomic_variable;  // debug info was asked
+    std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
   };
   // A page asked for lately; page 0: none.
   struct CachedPage {
@@ -198,6 +203,8 @@ class Tracking {
     // that when there were too many.
     std::vector<std::uint64_t> reads;
     bool read_more = false;
+    // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
+    bool may_poll = false;
     std::vector<std::uint32_t> frames;    // number in CacheThread::frames -> InternFrame
     std::optional<ThreadId> fiber;        // user-level thread that it runs; none: itself
     std::uint64_t task = 0;               // number of the task that it runs; 0: none
@@ -290,8 +297,10 @@ class Tracking {
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
   void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
-  // The same for an access reported as `kind`, if that is an atomic load or update.
-  void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind);
+  // The same for an access by the instruction at `ip` that is reported as `kind`, if that is an
+  // atomic load or update, or a load that may be atomic. A store that may be is noted.
+  void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
+                           std::uint64_t ip);
   void SplitFormerLocked(std::uint64_t address);
   bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   bool IsAtomicVariableLocked(std::uint64_t address);
@@ -380,6 +389,8 @@ class Tracking {
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
   RepeatTables repeats_;
+  std::vector<Range> newly_atomic_;
+  std::atomic<bool> has_newly_atomic_ = false;  // newly_atomic_ is not empty
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
   // earlier moment can be told.
   std::uint64_t handled_ = 0;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <shared_mutex>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -53,6 +54,15 @@ std::string WithoutNumber(const std::string& name) {
     return name;
   }
   return name.substr(0, dot);
+}
+
+// Whether rustc has left its mark in the file.
+bool IsMarkedRust(const ElfFile& file) {
+  constexpr std::string_view kMark = "rustc version";
+  const Elf_Data* const comment = file.Section(".comment");
+  return comment != nullptr &&
+         std::string_view(static_cast<const char*>(comment->d_buf), comment->d_size).find(kMark) !=
+             std::string_view::npos;
 }
 
 // The registers of a frame that are known.
@@ -321,9 +331,19 @@ class Symbolizer::Implementation {
     return plain_code_[pc] = module != nullptr && IsPlainLocked(*module, ContentsOf(*module), pc);
   }
 
+  bool IsRustWithoutDebugInfo(std::uint64_t pc) {
+    if (!options_.use_files) return false;
+    const std::unique_lock lock(mutex_);
+    const auto known = rust_code_.find(pc);
+    if (known != rust_code_.end()) return known->second;
+    const Module* const module = modules_.Find(pc);
+    return rust_code_[pc] = module != nullptr && IsBareRust(ContentsOf(*module), pc - module->bias);
+  }
+
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
     {
       const std::unique_lock lock(mutex_);
+      rust_code_.erase(rust_code_.lower_bound(begin), rust_code_.lower_bound(end));
       orders_.erase(orders_.lower_bound(begin), orders_.lower_bound(end));
       plain_code_.erase(plain_code_.lower_bound(begin), plain_code_.lower_bound(end));
     }
@@ -503,6 +523,17 @@ class Symbolizer::Implementation {
            (!contents.debug_info || contents.debug_info->LineOf(offset).file.empty());
   }
 
+  static bool IsBareRust(Contents& contents, std::uint64_t offset) {
+    const ElfSymbols::Symbol* const function =
+        contents.symbols ? contents.symbols->FindFunction(offset) : nullptr;
+    const bool is_rust = function != nullptr
+                             ? IsRustFunction(function->name)
+                             : contents.image != nullptr && IsMarkedRust(contents.image->file());
+    // What the compiler adds has no line, though its function has debug info.
+    return is_rust && !(contents.debug_info && (!contents.debug_info->LineOf(offset).file.empty() ||
+                                                !contents.debug_info->Frames(offset).empty()));
+  }
+
   Contents& ContentsOf(const Module& module) {
     const auto [at, is_new] = contents_.try_emplace(module.index);
     Contents& contents = at->second;
@@ -594,7 +625,7 @@ class Symbolizer::Implementation {
   std::uint32_t orders_generation_ = 0;
   // Numbers of statements, by file and line; OrderAnswer::early_store.
   std::map<std::pair<std::string, int>, std::size_t> early_stores_;
-  std::map<std::uint64_t, bool> plain_code_;
+  std::map<std::uint64_t, bool> plain_code_, rust_code_;
   SourceLines sources_;
 };
 
@@ -643,6 +674,10 @@ bool Symbolizer::IsAtomicBySource(std::uint64_t pc) {
 Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack, bool writes,
                                             bool reads) {
   return implementation_->OrderOf(stack, writes, reads);
+}
+
+bool Symbolizer::IsRustWithoutDebugInfo(std::uint64_t pc) {
+  return implementation_->IsRustWithoutDebugInfo(pc);
 }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }

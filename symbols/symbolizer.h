@@ -141,6 +141,11 @@ class Symbolizer {
   };
   OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool writes, bool reads);
 
+  // Whether the instruction at `pc` was compiled from Rust, and no debug info is there to say from
+  // what: by the name of its function, or, in a file without symbols, by the compiler's mark.
+  // Remembered.
+  bool IsRustWithoutDebugInfo(std::uint64_t pc);
+
   // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.
   // False without debug info or source. Remembered.
   bool IsPlainBySource(std::uint64_t pc);

@@ -66,4 +66,18 @@ bool IsSynchronisingFunction(std::string_view name) {
   return outermost.starts_with(kCrossbeam);
 }
 
+bool IsRustFunction(std::string_view name) {
+  if (name.starts_with("_R")) return name.size() > 2;
+  // A hash of 16 digits is the last part; ".llvm.1234" and the like may follow. There may be points
+  // in the parts before.
+  constexpr std::string_view kHash = "17h";
+  constexpr std::size_t kDigits = 16;
+  const std::size_t hash = name.rfind(kHash);
+  if (!name.starts_with("_ZN") || hash == std::string_view::npos) return false;
+  name.remove_prefix(hash + kHash.size());
+  const std::string_view rest = name.substr(std::min(kDigits, name.size()));
+  return name.find_first_not_of("0123456789abcdef") == kDigits &&
+         (rest == "E" || rest.starts_with("E."));
+}
+
 }  // namespace trapline

@@ -12,4 +12,7 @@ namespace trapline {
 // graphs of oneTBB's headers.
 bool IsSynchronisingFunction(std::string_view name);
 
+// Whether `name` is one that rustc gives to a Rust function: of the legacy or the v0 mangling.
+bool IsRustFunction(std::string_view name);
+
 }  // namespace trapline

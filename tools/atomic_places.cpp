@@ -90,6 +90,8 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
   if (symbolizer_.IsAtomicVariable(noted.address))
     return fmt::format("debug info: '{}' is atomic ({})", name,
                        variable && !variable->type.empty() ? variable->type : "a guard");
+  if (IsPresumed(ip))
+    return "Rust without debug info: it met an access that nothing orders, which safe code cannot";
   const std::string what = name.empty() ? "the word" : fmt::format("'{}'", name);
   if (noted.store) return what + " is given back by a thread that exchanged it before";
   return what + " was only written by atomic instructions";
@@ -144,9 +146,10 @@ std::string AtomicPlaces::Explanation() {
   return text;
 }
 
-void AtomicPlaces::OnUnmap() {
+void AtomicPlaces::OnUnmap(std::uint64_t start, std::uint64_t end) {
   code_.clear();
   data_.clear();
+  presumed_.erase(presumed_.lower_bound(start), presumed_.lower_bound(end));
 }
 
 }  // namespace trapline

@@ -44,6 +44,11 @@ class AtomicPlaces {
   Said OfCode(std::uint64_t ip);
   Said OfData(std::uint64_t address);
 
+  // The plain loads and stores at `ip` are taken for atomic, since only unsafe Rust would race
+  // there (ExecutionEvents::OrdersByRust). False: that was so before.
+  bool Presume(std::uint64_t ip) { return presumed_.insert(ip).second; }
+  bool IsPresumed(std::uint64_t ip) const { return presumed_.contains(ip); }
+
   // Whether Note does anything. Thread-safe.
   bool explains() const { return options_.explain; }
   // A plain load or store at `ip` was taken for atomic.
@@ -54,8 +59,8 @@ class AtomicPlaces {
   // All that was noted, with the reasons, as lines. Empty if nothing was to be noted.
   std::string Explanation();
 
-  // What was known of the memory no longer holds: explains what was noted before that.
-  void OnUnmap();
+  // What was known of [start, end), and what the user said of any memory, no longer holds.
+  void OnUnmap(std::uint64_t start, std::uint64_t end);
   // What was noted is the parent's.
   void OnFork() { noted_.clear(), explained_.clear(), orders_.clear(); }
 
@@ -74,9 +79,10 @@ class AtomicPlaces {
   const PlaceNames atomic_, plain_;
   Symbolizer& symbolizer_;
   std::unordered_map<std::uint64_t, Said> code_, data_;  // answers given
-  std::unordered_map<std::uint64_t, Noted> noted_;       // by instruction
-  std::map<std::string, std::uint64_t> explained_;       // line: how often
-  std::set<std::string> orders_;                         // lines
+  std::set<std::uint64_t> presumed_;
+  std::unordered_map<std::uint64_t, Noted> noted_;  // by instruction
+  std::map<std::string, std::uint64_t> explained_;  // line: how often
+  std::set<std::string> orders_;                    // lines
 };
 
 }  // namespace trapline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <climits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -809,8 +810,9 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   // Another module may come to lie there before anybody asks for it.
   cached_code_ = {};
   cached_plain_ = {};
+  cached_rust_ = {};
   const std::lock_guard lock(said_mutex_);
-  atomics_.OnUnmap();
+  atomics_.OnUnmap(start, end);
 }
 
 void ExecutionEvents::OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) {
@@ -918,8 +920,10 @@ AtomicPlaces::Said ExecutionEvents::SaidOf(std::uint64_t ip, std::uint64_t addre
 bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
-  return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
-                                              : symbolizer_.IsAtomicByDebugInfo(ip);
+  if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kAtomic;
+  if (symbolizer_.IsAtomicByDebugInfo(ip)) return true;
+  const std::lock_guard lock(said_mutex_);
+  return atomics_.IsPresumed(ip);
 }
 
 std::optional<Instruction> ExecutionEvents::InstructionAt(std::uint64_t ip) const {
@@ -948,6 +952,37 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
   const AtomicPlaces::Said said = SaidOf(ip, address);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kPlain;
   return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address);
+}
+
+bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
+  CachedCode& cached = cached_rust_[ip % cached_rust_.size()];
+  if (cached.ip != ip || cached.generation != modules_.generation()) {
+    const auto instruction = InstructionAt(ip);
+    cached = {ip, modules_.generation(),
+              instruction && MayBeAtomic(*instruction) && symbolizer_.IsRustWithoutDebugInfo(ip)};
+  }
+  return cached.answer && SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
+}
+
+bool ExecutionEvents::OrdersByRust(const Access& first, const Access& second) {
+  constexpr std::uint64_t kLargest = 8;  // bytes; larger ones are atomic by locked instructions
+  if (first.address != second.address || first.size != second.size || first.size > kLargest ||
+      !std::has_single_bit(first.size) || first.address % first.size != 0) {
+    return false;
+  }
+  const auto may_be = [&](const Access& access) {
+    return trapline::IsAtomic(access.kind) || MayBeAtomicCode(access.ip, access.address);
+  };
+  if (!may_be(first) || !may_be(second)) return false;
+  for (const Access& access : {first, second}) {
+    if (trapline::IsAtomic(access.kind)) continue;
+    const std::lock_guard lock(said_mutex_);
+    if (atomics_.Presume(access.ip)) newly_atomic_.push_back(access.ip);
+    atomics_.Note(access.ip,
+                  IsWrite(access.kind) ? EventKind::kAtomicWrite : EventKind::kAtomicRead,
+                  access.address, access.size);
+  }
+  return true;
 }
 
 bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "detector/detector.h"
 #include "detector/event.h"
 #include "hypervisor/observer.h"
 #include "symbols/modules.h"
@@ -125,6 +126,12 @@ class ExecutionEvents : public ExecutionObserver {
   const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
+  // Whether two conflicting accesses, the first one the earlier one, are operations of Rust's
+  // atomics that were compiled to plain loads and stores: both are of the same bytes, and each is
+  // an atomic one or may be such an instruction of code without debug info, which is Rust. For
+  // there only unsafe code could race. If so, the plain ones' instructions count as atomic from now
+  // on.
+  bool OrdersByRust(const Access& first, const Access& second);
 
   void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
     is_runtime_code_ = is_runtime;
@@ -172,6 +179,10 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsAtomicCode(std::uint64_t ip) override;
   bool IsAtomicVariable(std::uint64_t address) override;
   bool IsPlain(std::uint64_t ip, std::uint64_t address) override;
+  std::vector<std::uint64_t> TakeNewlyAtomicCode() override {
+    return std::exchange(newly_atomic_, {});
+  }
+  bool MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) override;
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
@@ -266,6 +277,7 @@ class ExecutionEvents : public ExecutionObserver {
   AtomicPlaces atomics_;
   OrderingModules ordering_;
   std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
+  std::vector<std::uint64_t> newly_atomic_;  // by OrdersByRust
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
 
@@ -299,6 +311,8 @@ class ExecutionEvents : public ExecutionObserver {
   std::array<CachedCode, 1024> cached_code_{};
   // Of loads, whether the source shows that they are plain.
   std::array<CachedCode, 1024> cached_plain_{};
+  // Of MayBeAtomicCode, but for what the user said.
+  std::array<CachedCode, 1024> cached_rust_{};
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;

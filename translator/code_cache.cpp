@@ -131,22 +131,6 @@ bool MustStep(const Instruction& in) {
   return false;
 }
 
-// One range whose address a lea can compute.
-bool IsSimple(const MemoryOperand& operand) {
-  if (operand.pattern != Pattern::kWhole || operand.mask != MaskKind::kNone ||
-      operand.alignment != 0)
-    return false;
-  return !(operand.implicit && operand.index != kNoRegister);  // xlat
-}
-
-// A plain load or store, as atomic ones are compiled to.
-bool MayBeAtomic(const Instruction& in) {
-  if (in.branch != Branch::kNone || in.operand_count != 1) return false;
-  const MemoryOperand& operand = in.operands[0];
-  return !operand.implicit && operand.reads != operand.writes && operand.size <= 16 &&
-         IsSimple(operand);
-}
-
 }  // namespace
 
 struct CodeCache::Item {

@@ -800,4 +800,18 @@ bool IsExchange(const Instruction& instruction) {
           opcode == 0xab || opcode == 0xba);                     // bts
 }
 
+bool IsSimple(const MemoryOperand& operand) {
+  if (operand.pattern != Pattern::kWhole || operand.mask != MaskKind::kNone ||
+      operand.alignment != 0)
+    return false;
+  return !(operand.implicit && operand.index != kNoRegister);  // xlat
+}
+
+bool MayBeAtomic(const Instruction& instruction) {
+  if (instruction.branch != Branch::kNone || instruction.operand_count != 1) return false;
+  const MemoryOperand& operand = instruction.operands[0];
+  return !operand.implicit && operand.reads != operand.writes && operand.size <= 16 &&
+         IsSimple(operand);
+}
+
 }  // namespace trapline

@@ -150,6 +150,12 @@ bool OnlyReadsMemory(const Instruction& instruction);
 // An instruction by which locks are taken (xchg, cmpxchg, bts), as opposed to those that count.
 bool IsExchange(const Instruction& instruction);
 
+// One range whose address a lea can compute.
+bool IsSimple(const MemoryOperand& operand);
+
+// A plain load or store of at most 16 bytes, as atomic ones are compiled to.
+bool MayBeAtomic(const Instruction& instruction);
+
 // The instruction at the start of `bytes`, which is at address `rip` in 64-bit mode. Nothing when
 // the bytes are cut short, are no instruction, or are one that the table does not know.
 std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint64_t rip);

@@ -280,6 +280,29 @@ TEST(Atomics, OrderByTheirMemoryOrder) {
 }
 
 // FastTrack's Figure 5: the read history goes from an epoch to a vector and back.
+TEST(OrderingRule, MakesOrderOfRaces) {
+  constexpr std::uint64_t kFlag = kX, kValue = kX + 0x40;
+  const std::vector<Event> forks = {Fork(0, 1), Fork(0, 2), Fork(0, 3)};
+  const std::vector<Event> stored_first = {Write(1, kValue), Write(1, kFlag), Read(2, kFlag),
+                                           Read(2, kValue)};
+  // The store is seen by a load that nobody tells of.
+  const std::vector<Event> loaded_first = {Read(2, kFlag), Write(1, kValue), Write(1, kFlag),
+                                           Read(2, kValue)};
+  for (const char* name : {"fasttrack", "acculock"}) {
+    for (const auto& trace : {stored_first, loaded_first}) {
+      const auto detector = RunOn(name, {});
+      detector->SetOrderingRule([](const Access& first, const Access& second) {
+        return first.address == kFlag && second.address == kFlag;
+      });
+      detector->OnEvents(forks, 0);
+      detector->OnEvents(trace, forks.size());
+      EXPECT_EQ(detector->race_count(), 0U) << name;
+      detector->OnEvent(Read(3, kValue), forks.size() + trace.size());
+      EXPECT_EQ(detector->race_count(), 1U) << name << ": another thread";
+    }
+  }
+}
+
 TEST(FastTrack, CountsItsRules) {
   const std::vector<Event> trace{
       Write(0, kX),                           // write exclusive

@@ -201,5 +201,5 @@ def read_program(source, root):
 
 def read_programs(root):
     """All programs below root, by name."""
-    sources = sorted([*root.glob("*/*.c"), *root.glob("*/*.cpp")])
+    sources = sorted([source for ending in ("c", "cpp", "rs") for source in root.glob(f"*/*.{ending}")])
     return [read_program(source, root) for source in sources]

@@ -9,24 +9,13 @@ from expectations import Reported
 
 
 @lru_cache(maxsize=None)
-def _segments(binary):
-    """(file offset, size in the file, virtual address) of each loaded segment."""
-    text = subprocess.run(["readelf", "-lW", binary], stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
-    return [(int(offset, 16), int(size, 16), int(address, 16))
-            for offset, address, size in re.findall(r"^\s+LOAD\s+(\S+)\s+(\S+)\s+\S+\s+(\S+)", text, re.M)]
-
-
-@lru_cache(maxsize=None)
-def _source_line(binary, offset, source):
-    """The line of the source that the code at this offset of the file comes from, 0 if none."""
-    for start, size, address in _segments(binary):
-        if start <= offset < start + size:
-            text = subprocess.run(["addr2line", "-i", "-e", binary, hex(address + offset - start)], stdout=subprocess.PIPE,
-                                  text=True, timeout=300, check=True).stdout
-            for place in text.splitlines():
-                file, _, line = place.partition(":")
-                if os.path.basename(file) == source:
-                    return int(re.match(r"\d+", line)[0])
+def _source_line(binary, address, source):
+    """The line of the source that the code at this address of the file comes from, 0 if none."""
+    text = subprocess.run(["addr2line", "-i", "-e", binary, hex(address)], stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
+    for place in text.splitlines():
+        file, _, line = place.partition(":")
+        if os.path.basename(file) == source:
+            return int(re.match(r"\d+", line)[0])
     return 0
 
 

@@ -40,6 +40,9 @@ VARIANTS |= {
     "static": ["-O2", "-static"],
     "fixed": ["-O2", "-fno-pie", "-no-pie"],
     "stripped": ["-O2"],
+    "rust-O2": ["-Copt-level=2"],
+    "rust-O2-nodebug": ["-Copt-level=2"],
+    "rust-O2-stripped": ["-Copt-level=2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
 }
 STRIP = {"stripped": [], "nodebug": ["-g"]}  # what is taken out of a program, whose whole is kept beside it
@@ -72,6 +75,8 @@ class Case:
 
 def compile_command(case, output):
     source = case.program.source
+    if source.suffix == ".rs":
+        return ["rustc", "--edition=2021", "-g", *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output)]
     compiler = ["gcc", "-std=gnu11"] if source.suffix == ".c" else ["g++", "-std=gnu++20"]
     common = COMMON
     if case.variant.startswith("clang"):
@@ -83,7 +88,7 @@ def compile_command(case, output):
 
 def build(case):
     """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, *HERE.glob("*.h"), *case.program.source.parent.glob("*.h"),
+    inputs = [case.program.source, *HERE.glob("*.h"), *case.program.source.parent.glob("*.h"), *case.program.source.parent.glob("*.inc"),
               harness.ROOT / "guest-agent/include/trapline/client.h"]
     command = compile_command(case, case.whole)
     stamp = case.binary.with_name(case.binary.name + ".command")
@@ -111,7 +116,7 @@ def build(case):
 def lacking(case):
     """What the machine lacks for the program."""
     program = case.program
-    compiler = "clang" if case.variant.startswith("clang") else "gcc"
+    compiler = "rustc" if program.source.suffix == ".rs" else "clang" if case.variant.startswith("clang") else "gcc"
     if shutil.which(compiler) is None:
         return f"no {compiler}"
     flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())

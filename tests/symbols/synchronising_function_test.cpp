@@ -45,5 +45,24 @@ TEST(SynchronisingFunction, OtherTexts) {
   }
 }
 
+TEST(RustFunction, OfBothManglings) {
+  for (const char* name :
+       {"_ZN4core4sync6atomic11AtomicUsize5store17h0123456789abcdefE",
+        "_ZN2cb4find28_$u7b$$u7b$closure$u7d$$u7d$17hd99dc1770da7a372E.llvm.1435",
+        "_ZN4core3ops8function6FnOnce40call_once$u7b$$u7b$vtable.shim$u7d$$u7d$17h61326a1262bca0"
+        "eeE",
+        "_RNvNtCsgEmfK2I1SDS_4core3str5count"}) {
+    EXPECT_TRUE(IsRustFunction(name)) << name;
+  }
+}
+
+TEST(RustFunction, OtherTexts) {
+  for (const char* name :
+       {"", "main", "_R", "_ZN3foo3barEv", "_ZN3foo17h0123456789abcdeE", "_ZN3foo17h",
+        "_ZN3foo17h0123456789abcdefEv", "_ZN3foo17h0123456789ABCDEFE", "x17h0123456789abcdefE"}) {
+    EXPECT_FALSE(IsRustFunction(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace trapline
