@@ -25,7 +25,8 @@ static void Push(Node* node) {
   }
 }
 
-// `take` uses the node that was popped, `drop` deletes one that nobody uses any more.
+// `take` uses the node that was popped, `drop` deletes one that nobody uses any more. Who lets go of
+// a node without having popped it has read where it leads, so that releases, too.
 template <typename Take, typename Drop>
 bool Pop(Take take, Drop drop) {
   Counted old = head.load(std::memory_order_relaxed);
@@ -48,7 +49,7 @@ bool Pop(Take take, Drop drop) {
       }
       return true;
     }
-    if (node->internal.fetch_add(-1, std::memory_order_relaxed) == 1) {
+    if (node->internal.fetch_add(-1, std::memory_order_release) == 1) {
       node->internal.load(std::memory_order_acquire);
       drop(node);
     }
