@@ -10,10 +10,11 @@ struct alignas(16) Counted {
   long external;
   Node* node;
 };
+// The value lies where a freed block has nothing of malloc's: it may be written too late.
 struct Node {
-  long value;
-  std::atomic<long> internal{0};
   Counted next{0, nullptr};
+  std::atomic<long> internal{0};
+  long value;
 };
 static std::atomic<Counted> head{Counted{0, nullptr}};
 
