@@ -766,6 +766,11 @@ std::uint64_t AddressSpace::CountPages(PageState state) {
   return states_ ? states_->Count(state) : 0;
 }
 
+GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
+  const std::lock_guard lock(mutex_);
+  return carrier.view(view).root();
+}
+
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
   const std::lock_guard lock(mutex_);

@@ -1100,7 +1100,8 @@ void GuestThread::EnterView(View view) {
     if (view == View::kClosed) gs_base_ = std::exchange(gs.base, kMirrorOffset);
   }
   view_ = view;
-  carrier_->vcpu().special_registers().cr3 = carrier_->view(view).root().value;
+  carrier_->vcpu().special_registers().cr3 =
+      process_->address_space().RootOf(*carrier_, view).value;
   MarkSegmentsDirty();
 }
 
