@@ -246,6 +246,7 @@ class AddressSpace {
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
   void FindAliases();
+  void ShareView(std::uint64_t start, std::uint64_t end);
   std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
