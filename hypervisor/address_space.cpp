@@ -595,6 +595,7 @@ void AddressSpace::FindAliases() {
   }
   std::map<std::uint64_t, Alias> aliases;
   std::map<std::uint64_t, std::map<std::uint64_t, Alias>> homes;  // by object and offset
+  std::vector<Range> viewed_twice;
   for (const auto& [object, of_object] : views) {
     for (std::size_t i = 0; i < of_object.size(); ++i) {
       const Mapped& view = of_object[i];
@@ -607,8 +608,11 @@ void AddressSpace::FindAliases() {
           if (other.offset > at) next = std::min(next, other.offset);
           if (other.offset > at || other.end <= at) continue;
           next = std::min(next, other.end);
-          aliases[view.start + (at - view.offset)] = {view.start + (next - view.offset),
-                                                      other.start + (at - other.offset)};
+          const std::uint64_t start = view.start + (at - view.offset);
+          const std::uint64_t canonical = other.start + (at - other.offset);
+          aliases[start] = {start + (next - at), canonical};
+          viewed_twice.push_back({start, start + (next - at)});
+          viewed_twice.push_back({canonical, canonical + (next - at)});
           is_alias = true;
           break;
         }
@@ -641,6 +645,27 @@ void AddressSpace::FindAliases() {
     rules_.on_views_changed(moves, publish);
   } else {
     publish();
+  }
+  if (!states_ || !OwnsPages()) return;
+  for (const Range& view : viewed_twice) ShareView(view.start, view.end);
+}
+
+// Whoever has the pages to itself under these addresses has not under others.
+void AddressSpace::ShareView(std::uint64_t start, std::uint64_t end) {
+  std::vector<PageRun> runs;
+  states_->ForEach(start, end, [&](const PageRun& run) {
+    if (run.state == PageState::kPrivate || run.state == PageState::kReadOnly) runs.push_back(run);
+  });
+  for (const PageRun& run : runs) {
+    states_->Share(run.start, run.end);
+    if (run.state == PageState::kReadOnly) {
+      Hide(run);
+      continue;
+    }
+    Carrier* const owner = CarrierOf(run.owner);
+    const bool unseen = owner == nullptr || UsedNatively(*owner, run);
+    if (owner != nullptr) Revoke(*owner, run);
+    if (unseen) rules_.on_ownership_lost(run.owner, {run});
   }
 }
 
@@ -768,6 +793,11 @@ void AddressSpace::Track(std::uint64_t start, std::uint64_t end) {
 std::uint64_t AddressSpace::CountPages(PageState state) {
   const std::lock_guard lock(mutex_);
   return states_ ? states_->Count(state) : 0;
+}
+
+GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
+  const std::lock_guard lock(mutex_);
+  return carrier.view(view).root();
 }
 
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,

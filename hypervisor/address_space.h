@@ -151,6 +151,11 @@ class AddressSpace {
   // True when no mapping of anybody lies in the range.
   static bool IsFree(std::uint64_t start, std::uint64_t end);
 
+  // Of the page table that a carrier's thread runs on in `view`, complete but for the program's
+  // memory. A view is made when first asked for, by the thread or by others that look whether it
+  // uses a page: hence by way of this, but for those who hold the mutex.
+  GuestPhysical RootOf(Carrier& carrier, View view);
+
   // --- faults
   // A fault in `view`, the one the carrier runs in; `rip` tells tracked code from untracked.
   FaultVerdict Resolve(Carrier& carrier, View view, GuestVirtual address, bool write, bool fetch,
@@ -241,6 +246,7 @@ class AddressSpace {
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
   void FindAliases();
+  void ShareView(std::uint64_t start, std::uint64_t end);
   std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }

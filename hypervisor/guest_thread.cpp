@@ -31,6 +31,8 @@ constexpr std::uint64_t kSyscallLength = 2;
 constexpr std::int64_t kFirstPatience = 32768;
 constexpr std::int64_t kPatience = 512;
 constexpr std::int64_t kLongestPatience = 1 << 20;
+// More than a single instruction has, each of which is counted.
+constexpr std::int64_t kMostAccesses = 4;
 // Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
 // to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
 constexpr std::uint64_t kCacheSlowdown = 20;
@@ -190,7 +192,7 @@ int GuestThread::Run() {
     } else {
       if (leaving_) FinishLeave();
       if (signal_pending_) DeliverPendingSignals();
-      if (goes_native) GoNative();
+      if (goes_native && !OwesAccess()) GoNative();
       if (tracking != nullptr && view_ != View::kWhole && tracking->TryQuiet(*carrier_)) {
         if (code_cache() != nullptr && code_cache()->Contains(InterruptedAt())) Detach();
         EnterView(View::kWhole);
@@ -947,6 +949,18 @@ bool GuestThread::PrefersNative() {
          GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;
 }
 
+// Asked once the thread may leave. True: it has told of the access for which it came, and not made
+// it yet. Natively that would fail again if the page stays shared whoever uses it, for ever if one
+// access is more than the thread's patience; so it stays for the whole instruction.
+bool GuestThread::OwesAccess() {
+  const std::uint64_t returned_at = std::exchange(returned_at_, 0);
+  if (returned_at == 0 || Registers().rip != returned_at) return false;
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  thread.leave_requested = 0;
+  thread.leave_after = kMostAccesses;
+  return true;
+}
+
 void GuestThread::StartTracked() {
   const TrackOptions& options = process_->options().tracking;
   const SharingPolicy policy = process_->address_space().policy();
@@ -1020,6 +1034,7 @@ bool GuestThread::EnterCache() {
                     ? std::min(patience_ * 2, kLongestPatience)
                     : std::max(patience_ / 2, shortest_patience_);
     cache_faults_took_ = 0;
+    returned_at_ = registers.rip;
     GuestCodeCache::ThreadOf(*carrier_).leave_after = patience_;
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
@@ -1096,7 +1111,8 @@ void GuestThread::EnterView(View view) {
     if (view == View::kClosed) gs_base_ = std::exchange(gs.base, kMirrorOffset);
   }
   view_ = view;
-  carrier_->vcpu().special_registers().cr3 = carrier_->view(view).root().value;
+  carrier_->vcpu().special_registers().cr3 =
+      process_->address_space().RootOf(*carrier_, view).value;
   MarkSegmentsDirty();
 }
 

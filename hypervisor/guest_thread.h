@@ -144,6 +144,7 @@ class GuestThread {
   void FinishLeave();
   bool EnterCache();
   bool PrefersNative();
+  bool OwesAccess();
   void GoNative();
   void HandleCacheExit();
   void EndCachePause();
@@ -185,6 +186,8 @@ class GuestThread {
   std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
   // Accesses in the code cache before native code is tried again.
   std::int64_t patience_ = 0, shortest_patience_ = 0;
+  // Where it went over to the code cache last, to make an access that it could not make natively.
+  std::uint64_t returned_at_ = 0;
   // In the code cache lately: whether most accesses were repeats, and how many had been before.
   bool repeats_much_ = false;
   std::uint64_t repeats_then_ = 0;

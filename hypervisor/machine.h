@@ -60,7 +60,8 @@ class Carrier {
 
   unsigned number() const { return number_; }
   Vcpu& vcpu() { return *vcpu_; }
-  // Made when first asked for; at no other time than another call that looks at views.
+  // Made when first asked for. Once the carrier is in use: with AddressSpace's mutex held, for its
+  // thread and others may ask at once, and an unfinished table would be run on.
   PageTable& view(View view);
   // The entry of an address' mirror, 0 when absent.
   std::uint64_t MirrorEntry(std::uint64_t address) {

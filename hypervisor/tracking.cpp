@@ -79,13 +79,17 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     if (former_.empty()) return;
     DrainLocked();
-    AcquireFormerLocked(static_cast<ThreadId>(owner), run.start, run.end);
+    space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
+      AcquireFormerLocked(static_cast<ThreadId>(owner), part.start, part.end);
+    });
   };
   rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    AcquireOpenedLocked(static_cast<ThreadId>(thread), run.start, run.end);
+    space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
+      AcquireOpenedLocked(static_cast<ThreadId>(thread), part.start, part.end);
+    });
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {
     if (!active()) return;
@@ -952,6 +956,7 @@ void Tracking::MoveLocked(const ViewMove& move) {
   repeats_.Forget(move.to, move.to + move.length);
   CopyWordsLocked(move.from, move.to, move.length);
   ForgetWordsLocked(move.from, move.from + move.length);
+  MoveFormerLocked(move);
   cached_pages_ = {};
   ++releases_;
   Observer().OnMoved(CurrentThread(), move.from, move.to, move.length);
@@ -1168,15 +1173,15 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
   ++releases_;
   Observer().OnEdge(owner, EventKind::kHappensBefore, key);
   NewMomentLocked(owner, *threads_.front());
-  for (const PageRun& run : runs) {
-    SplitFormerLocked(run.start);
-    SplitFormerLocked(run.end);
+  const auto note = [&](const Range& lost) {
+    SplitFormerLocked(lost.start);
+    SplitFormerLocked(lost.end);
     // Gaps become entries, and then all get the key.
-    std::uint64_t at = run.start;
-    auto it = former_.lower_bound(run.start);
-    while (at < run.end) {
+    std::uint64_t at = lost.start;
+    auto it = former_.lower_bound(lost.start);
+    while (at < lost.end) {
       if (it == former_.end() || it->first != at) {
-        const std::uint64_t end = it == former_.end() ? run.end : std::min(run.end, it->first);
+        const std::uint64_t end = it == former_.end() ? lost.end : std::min(lost.end, it->first);
         it = former_.emplace_hint(it, at, FormerPages{end, {}});
       }
       // An owner's later loss covers its earlier ones.
@@ -1185,9 +1190,27 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
       at = it->second.end;
       ++it;
     }
-    repeats_.TouchReadAtomically(run.start, run.end,
+    repeats_.TouchReadAtomically(lost.start, lost.end,
                                  [this](const RepeatedAccess& repeat) { TellEndedLocked(repeat); });
+  };
+  for (const PageRun& run : runs) space_.ForEachCanonical(run.start, run.end - run.start, note);
+}
+
+void Tracking::MoveFormerLocked(const ViewMove& move) {
+  for (const std::uint64_t start : {move.from, move.to}) {
+    SplitFormerLocked(start);
+    SplitFormerLocked(start + move.length);
   }
+  std::vector<std::pair<std::uint64_t, FormerPages>> moved;
+  const auto first = former_.lower_bound(move.from);
+  const auto last = former_.lower_bound(move.from + move.length);
+  for (auto it = first; it != last; ++it) {
+    it->second.end = it->second.end - move.from + move.to;
+    moved.emplace_back(it->first - move.from + move.to, std::move(it->second));
+  }
+  former_.erase(first, last);
+  former_.erase(former_.lower_bound(move.to), former_.lower_bound(move.to + move.length));
+  for (auto& [start, pages] : moved) former_.emplace(start, std::move(pages));
 }
 
 // `thread` may have read, in [start, end), what former owners released there.

@@ -294,6 +294,7 @@ class Tracking {
   };
 
   void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);
+  void MoveFormerLocked(const ViewMove& move);
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
   void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace trapline {
@@ -766,6 +768,38 @@ class AdaptivePages : public AddressSpaceTest {
     table.Map({address}, {entry & PageEntry::kAddress}, kPageSize, flags);
   }
 };
+
+TEST_F(AdaptivePages, AThreadsTableIsMadeOnceForAllWhoAskAtOnce) {
+  constexpr unsigned kRounds = 100;
+  std::atomic<Carrier*> beginner = nullptr;
+  std::atomic<unsigned> answered = 0;
+  std::uint64_t others_root = 0;
+  std::thread other([&] {
+    for (unsigned round = 0; round < kRounds; ++round) {
+      Carrier* carrier = nullptr;
+      while ((carrier = beginner.exchange(nullptr)) == nullptr) {
+      }
+      others_root = space_->RootOf(*carrier, View::kClosed).value;
+      ++answered;
+    }
+  });
+  for (unsigned round = 0; round < kRounds; ++round) {
+    Carrier& carrier = machine_->Acquire(true);
+    beginner = &carrier;
+    while (beginner != nullptr) {
+    }
+    const std::uint64_t root = space_->RootOf(carrier, View::kClosed).value;
+    for (const std::uint64_t page :
+         {std::uint64_t{TRAPLINE_AGENT_CODE}, std::uint64_t{TRAPLINE_THREAD_PAGE}, TRAPLINE_IDT}) {
+      EXPECT_NE(carrier.view(View::kClosed).Lookup({page}), 0u);
+    }
+    while (answered != round + 1) {
+    }
+    EXPECT_EQ(others_root, root);
+    machine_->Release(carrier);
+  }
+  other.join();
+}
 
 TEST_F(AdaptivePages, ColdCodeGoesToTheCacheAndHasItsPagesThere) {
   EXPECT_EQ(space_->Resolve(*carriers_[0], View::kClosed, {kPage}, true, false, kCode),

@@ -10,10 +10,11 @@ struct alignas(16) Counted {
   long external;
   Node* node;
 };
+// The value lies where a freed block has nothing of malloc's: it may be written too late.
 struct Node {
-  long value;
-  std::atomic<long> internal{0};
   Counted next{0, nullptr};
+  std::atomic<long> internal{0};
+  long value;
 };
 static std::atomic<Counted> head{Counted{0, nullptr}};
 
@@ -25,7 +26,8 @@ static void Push(Node* node) {
   }
 }
 
-// `take` uses the node that was popped, `drop` deletes one that nobody uses any more.
+// `take` uses the node that was popped, `drop` deletes one that nobody uses any more. Who lets go of
+// a node without having popped it has read where it leads, so that releases, too.
 template <typename Take, typename Drop>
 bool Pop(Take take, Drop drop) {
   Counted old = head.load(std::memory_order_relaxed);
@@ -48,7 +50,7 @@ bool Pop(Take take, Drop drop) {
       }
       return true;
     }
-    if (node->internal.fetch_add(-1, std::memory_order_relaxed) == 1) {
+    if (node->internal.fetch_add(-1, std::memory_order_release) == 1) {
       node->internal.load(std::memory_order_acquire);
       drop(node);
     }
