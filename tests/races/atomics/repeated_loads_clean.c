@@ -5,7 +5,7 @@
 // CLEAN
 #include "repeated_loads.h"
 
-enum { kRounds = 100, kLoads = 40 };
+enum { kRounds = 30, kLoads = 20 };
 
 struct Object {
   long round, value;

@@ -4,7 +4,7 @@
 // RACE read-write heap:16 read late
 #include "repeated_loads.h"
 
-enum { kRounds = 100, kLoads = 40 };
+enum { kRounds = 30, kLoads = 20 };
 
 struct Object {
   long round, value;
