@@ -26,8 +26,8 @@ static void Push(Node* node) {
   }
 }
 
-// `take` uses the node that was popped, `drop` deletes one that nobody uses any more. Who lets go of
-// a node without having popped it has read where it leads, so that releases, too.
+// `take` uses the node that was popped, `drop` deletes one that nobody uses any more. Who lets go
+// of a node without having popped it has read where it leads, so that releases, too.
 template <typename Take, typename Drop>
 bool Pop(Take take, Drop drop) {
   Counted old = head.load(std::memory_order_relaxed);
