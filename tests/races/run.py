@@ -18,6 +18,7 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -113,12 +114,24 @@ def build(case):
     return ""
 
 
+@lru_cache(maxsize=None)
+def rustc_leaves_mark():
+    """Whether rustc names itself in the files that it makes. Debian 12's, 1.63, does not yet."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = Path(directory) / "program"
+        subprocess.run(["rustc", "-", "-o", str(program)], input="fn main() {}", text=True, stderr=subprocess.DEVNULL, timeout=300, check=False)
+        marks = subprocess.run(["readelf", "-p", ".comment", str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300, check=False)
+        return b"rustc version" in marks.stdout
+
+
 def lacking(case):
     """What the machine lacks for the program."""
     program = case.program
     compiler = "rustc" if program.source.suffix == ".rs" else "clang" if case.variant.startswith("clang") else "gcc"
     if shutil.which(compiler) is None:
         return f"no {compiler}"
+    if case.variant == "rust-O2-stripped" and not rustc_leaves_mark():
+        return "this rustc leaves no mark in its programs: stripped, they are not known as Rust's"
     flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
     for need in program.needs:
         if need == "openmp":

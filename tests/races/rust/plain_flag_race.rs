@@ -4,15 +4,14 @@
 // BUILD rust-O2 rust-O2-nodebug
 // OPTIONS --plain=plain_flag_race::READY
 // TSAN-DIFFERS rustc has no such option in its releases
-use std::hint::black_box;
 use std::thread;
 include!("meet.inc");
 
 static mut READY: u32 = 0;
 
 #[inline(never)]
-fn give() {
-    unsafe { READY = black_box(7) };  // [a]
+fn give(value: u32) {
+    unsafe { READY = value };  // [a]
 }
 
 #[inline(never)]
@@ -23,11 +22,11 @@ fn take() -> u32 {
 fn main() {
     let gives = thread::spawn(|| {
         meet(0);
-        give()
+        give(std::process::id()) // no constant, or the variable would become a bool
     });
     let takes = thread::spawn(|| {
         meet(1);
-        black_box(take());
+        assert_ne!(take(), 1);
     });
     gives.join().unwrap();
     takes.join().unwrap();
