@@ -71,7 +71,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     // Who takes the pages may go on reading, unseen, what it has read before.
     const ThreadId taker = CurrentThread();
     if (const auto known = states_.find(taker); known != states_.end() && known->second.may_poll) {
-      for (const PageRun& run : runs) AcquireFormerLocked(taker, run.start, run.end);
+      for (const PageRun& run : runs) AcquireFormerPagesLocked(taker, run);
     }
   };
   rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
@@ -79,9 +79,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     if (former_.empty()) return;
     DrainLocked();
-    space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
-      AcquireFormerLocked(static_cast<ThreadId>(owner), part.start, part.end);
-    });
+    AcquireFormerPagesLocked(static_cast<ThreadId>(owner), run);
   };
   rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
     if (!active()) return;
@@ -520,7 +518,7 @@ void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64
 void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
   DrainLocked();
   if (const auto known = states_.find(thread); known != states_.end())
-    TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_, 0);
+    TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_);
 }
 
 // What was released to the words that the thread watches, it may have seen. `next`: of the event at
@@ -1225,6 +1223,13 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
       if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(owner));
     }
   }
+}
+
+// The same for pages by whatever address.
+void Tracking::AcquireFormerPagesLocked(ThreadId thread, const PageRun& run) {
+  space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
+    AcquireFormerLocked(thread, part.start, part.end);
+  });
 }
 
 void Tracking::AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,

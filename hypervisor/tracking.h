@@ -298,6 +298,7 @@ class Tracking {
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
   void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
+  void AcquireFormerPagesLocked(ThreadId thread, const PageRun& run);
   // The same for an access by the instruction at `ip` that is reported as `kind`, if that is an
   // atomic load or update, or a load that may be atomic. A store that may be is noted.
   void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,

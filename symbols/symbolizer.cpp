@@ -323,21 +323,15 @@ class Symbolizer::Implementation {
   }
 
   bool IsPlainBySource(std::uint64_t pc) {
-    if (!options_.use_files) return false;
-    const std::unique_lock lock(mutex_);
-    const auto known = plain_code_.find(pc);
-    if (known != plain_code_.end()) return known->second;
-    const Module* const module = modules_.Find(pc);
-    return plain_code_[pc] = module != nullptr && IsPlainLocked(*module, ContentsOf(*module), pc);
+    return Remembered(plain_code_, pc, [&](const Module& module) {
+      return IsPlainLocked(module, ContentsOf(module), pc);
+    });
   }
 
   bool IsRustWithoutDebugInfo(std::uint64_t pc) {
-    if (!options_.use_files) return false;
-    const std::unique_lock lock(mutex_);
-    const auto known = rust_code_.find(pc);
-    if (known != rust_code_.end()) return known->second;
-    const Module* const module = modules_.Find(pc);
-    return rust_code_[pc] = module != nullptr && IsBareRust(ContentsOf(*module), pc - module->bias);
+    return Remembered(rust_code_, pc, [&](const Module& module) {
+      return IsBareRust(ContentsOf(module), pc - module.bias);
+    });
   }
 
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
@@ -521,6 +515,17 @@ class Symbolizer::Implementation {
     const ElfSymbols::Symbol* const function = contents.symbols->FindFunction(offset);
     return function != nullptr && IsSynchronisingFunction(function->name) &&
            (!contents.debug_info || contents.debug_info->LineOf(offset).file.empty());
+  }
+
+  // What decide(module) answers for the code at `pc`, kept in `answers`. False without its file.
+  template <class Decide>
+  bool Remembered(std::map<std::uint64_t, bool>& answers, std::uint64_t pc, Decide&& decide) {
+    if (!options_.use_files) return false;
+    const std::unique_lock lock(mutex_);
+    const auto known = answers.find(pc);
+    if (known != answers.end()) return known->second;
+    const Module* const module = modules_.Find(pc);
+    return answers[pc] = module != nullptr && decide(*module);
   }
 
   static bool IsBareRust(Contents& contents, std::uint64_t offset) {

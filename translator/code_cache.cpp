@@ -515,7 +515,7 @@ class CodeCache::RegionBuilder {
     MemoryOperand seen = operand;
     if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
     if (item.only_reads) seen.writes = false;
-    if (options_.filter && !item.in.atomic && !item.atomic && AlreadyChecked(seen)) return;
+    if (options_.filter && !item.atomic && !item.only_reads && AlreadyChecked(seen)) return;
     const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
     const std::uint8_t other = Scratch(item, 1);
     // A base register alone is the address.

@@ -1,4 +1,5 @@
-// Two ways of loading a word, in epochs of their own.
+// A word that seldom changes, by which a writer publishes objects, is loaded again and again, each
+// time in an epoch of its own, when repeats are no longer told.
 #ifndef TRAPLINE_TESTS_RACES_ATOMICS_REPEATED_LOADS_H_
 #define TRAPLINE_TESTS_RACES_ATOMICS_REPEATED_LOADS_H_
 
@@ -25,6 +26,46 @@ static void* LoadAgain(void** word) {
   void* const value = ++turn % 2 != 0 ? LoadByMove(word) : LoadByCompareExchange(word);
   pthread_mutex_unlock(&own);
   return value;
+}
+
+enum { kRounds = 30, kLoads = 20 };
+
+struct Object {
+  long round, value;
+};
+
+// The program's: what the writer does before and after it publishes an object, and what the reader
+// does with one that is new to it.
+static void BeforePublishing(struct Object* object);
+static void AfterPublishing(struct Object* object);
+static void UseObject(const struct Object* object);
+
+static _Alignas(64) void* published;
+static _Alignas(64) int loads;
+
+static void* Reader(void* argument) {
+  const struct Object* seen = NULL;
+  do {
+    const struct Object* object = LoadAgain(&published);
+    __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
+    if (object == seen) continue;
+    seen = object;
+    UseObject(seen);
+  } while (seen == NULL || seen->round != kRounds);
+  return argument;
+}
+
+static void* Writer(void* argument) {
+  for (int round = 1; round <= kRounds; ++round) {
+    struct Object* object = malloc(sizeof *object);
+    object->round = round;
+    BeforePublishing(object);
+    Exchange(&published, object);
+    AfterPublishing(object);
+    if (round == kRounds) break;
+    while (__atomic_load_n(&loads, __ATOMIC_RELAXED) < round * kLoads) usleep(100);
+  }
+  return argument;
 }
 
 #endif

@@ -1,43 +1,14 @@
-// Loads of a word that seldom changes, again and again in new epochs, when repeats are no longer
-// told: what is published is seen with what was done before.
+// Who sees what was published, by a load that is a repeat, sees what was done before, too.
 // OPTIONS --repeats-after=0
 // TAGS fast
 // CLEAN
 #include "repeated_loads.h"
 
-enum { kRounds = 30, kLoads = 20 };
-
-struct Object {
-  long round, value;
-};
-
-static _Alignas(64) void* published;
-static _Alignas(64) int loads;
 static long sum;
 
-static void* Reader(void* argument) {
-  const struct Object* seen = NULL;
-  do {
-    const struct Object* object = LoadAgain(&published);
-    __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
-    if (object == seen) continue;
-    seen = object;
-    sum += seen->value;
-  } while (seen == NULL || seen->round != kRounds);
-  return argument;
-}
-
-static void* Writer(void* argument) {
-  for (int round = 1; round <= kRounds; ++round) {
-    struct Object* object = malloc(sizeof *object);
-    object->round = round;
-    object->value = round;
-    Exchange(&published, object);
-    if (round == kRounds) break;
-    while (__atomic_load_n(&loads, __ATOMIC_RELAXED) < round * kLoads) usleep(100);
-  }
-  return argument;
-}
+static void BeforePublishing(struct Object* object) { object->value = object->round; }
+static void AfterPublishing(struct Object* object) { (void)object; }
+static void UseObject(const struct Object* object) { sum += object->value; }
 
 int main(void) {
   RunTwo(Reader, Writer);

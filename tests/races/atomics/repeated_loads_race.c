@@ -4,38 +4,14 @@
 // RACE read-write heap:16 read late
 #include "repeated_loads.h"
 
-enum { kRounds = 30, kLoads = 20 };
-
-struct Object {
-  long round, value;
-};
-
-static _Alignas(64) void* published;
-static _Alignas(64) int loads;
 static long sum;
 
-static void* Reader(void* argument) {
-  const struct Object* seen = NULL;
-  do {
-    const struct Object* object = LoadAgain(&published);
-    __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
-    if (object == seen) continue;
-    seen = object;
-    sum += seen->value;  // [read]
-  } while (seen == NULL || seen->round != kRounds);
-  return argument;
+static void BeforePublishing(struct Object* object) { (void)object; }
+static void AfterPublishing(struct Object* object) {
+  object->value = object->round;  // [late]
 }
-
-static void* Writer(void* argument) {
-  for (int round = 1; round <= kRounds; ++round) {
-    struct Object* object = malloc(sizeof *object);
-    object->round = round;
-    Exchange(&published, object);
-    object->value = round;  // [late]
-    if (round == kRounds) break;
-    while (__atomic_load_n(&loads, __ATOMIC_RELAXED) < round * kLoads) usleep(100);
-  }
-  return argument;
+static void UseObject(const struct Object* object) {
+  sum += object->value;  // [read]
 }
 
 int main(void) {
