@@ -340,18 +340,24 @@ void AddressSpace::ShareEveryPage() {
   if (states_) states_.emplace(SharingPolicy::kExact);
 }
 
-// Maps pages of a tracked region at their own address plus `offset`, the accessed and dirty bits
-// clear: they tell later who has used them.
-void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset) {
+// Maps pages of a tracked region at their own address plus `offset`. Where the accessed and dirty
+// bits are clear they tell later who has used them. Where nobody asks they are set: KVM's shadow
+// paging then maps eight neighbours at once, and for writing at the first read, which saves ways
+// out of the guest.
+void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset, bool used) {
   PageTable& table = carrier.view(View::kClosed);
+  std::uint64_t flags = PageEntry::kUser | PageEntry::kNoExecute;
+  if (run.state != PageState::kReadOnly) flags |= PageEntry::kWritable;
+  const bool native = offset == 0;
+  const bool untracked = run.state == PageState::kUntracked;
+  if (untracked || used || run.state == PageState::kReadOnly) flags |= PageEntry::kAccessed;
+  if (untracked || (native && states_->policy() != SharingPolicy::kWriteShared))
+    flags |= PageEntry::kDirty;
   auto it = regions_.upper_bound(run.start);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < run.end; ++it) {
     const Region& region = it->second;
     if (region.end <= run.start || !region.Trackable()) continue;
-    std::uint64_t flags = PageEntry::kUser | PageEntry::kNoExecute;
-    if (run.state != PageState::kReadOnly) flags |= PageEntry::kWritable;
-    if (run.state == PageState::kUntracked) flags |= PageEntry::kAccessed | PageEntry::kDirty;
     const std::uint64_t end = std::min(run.end, region.end);
     for (std::uint64_t page = std::max(run.start, it->first); page < end; page += kPageSize) {
       if (table.Lookup({page + offset}) != 0) continue;
@@ -531,6 +537,10 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   if (use == Use::kOwn) {
     states_->Give(run.start, run.end, thread);
     rules_.on_opened(thread, run);
+    // So many are given only where the thread has been using one after the other.
+    constexpr std::uint64_t kDense = 16 * kPageSize;
+    run.state = PageState::kPrivate;
+    if (run.end - run.start >= kDense) MapRun(carrier, run, 0, true);
   } else {
     states_->MakeReadOnly(run.start, run.end);
   }

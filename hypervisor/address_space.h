@@ -250,7 +250,7 @@ class AddressSpace {
   std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
-  void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0);
+  void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
