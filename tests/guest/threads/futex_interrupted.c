@@ -1,5 +1,5 @@
-// What interrupts threads while they hand turns on by futexes: handlers with SA_RESTART and without,
-// timeouts, other processes that the program forks in between, and a word that both use.
+// What interrupts threads while they hand turns on by futexes: handlers with SA_RESTART and
+// without, timeouts, other processes that the program forks in between, and a word that both use.
 #include <linux/futex.h>
 
 #include "guest.h"
