@@ -21,7 +21,7 @@ static void Count(int signal) {
 
 struct Side {
   int own;
-  bool timeouts, forks, shared;
+  bool timeouts, forks, shared, disturbed;
   bool other_errors;
   int* word;
   int turns;
@@ -31,6 +31,7 @@ static void* Alternate(void* argument) {
   struct Side* const side = argument;
   const int flag = side->shared ? 0 : FUTEX_PRIVATE_FLAG;
   const struct timespec soon = {0, 50000};
+  while (side->disturbed && Load(&handled) == 0) sched_yield();  // the disturber is there
   for (int i = 0; i < side->turns; ++i) {
     for (int now; (now = __atomic_load_n(side->word, __ATOMIC_ACQUIRE)) % 2 != side->own;) {
       if (Futex(side->word, FUTEX_WAIT | flag, now, side->timeouts ? &soon : NULL) != 0 &&
@@ -72,6 +73,7 @@ static void Run(const char* name, bool disturb, struct Side sides[2]) {
     sides[i].own = i;
     sides[i].word = &turn;
     sides[i].turns = kTurns;
+    sides[i].disturbed = disturb;
   }
   // The second one first, so that the other's end does not leave it without a thread to signal.
   threads[0] = Start(Alternate, &sides[0]);
