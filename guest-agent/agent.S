@@ -2,6 +2,16 @@
 // Linked nowhere: the monitor copies [trapline_agent_begin, trapline_agent_end) to TRAPLINE_AGENT_CODE.
 #include "guest-agent/layout.h"
 
+// What the code cache's filter has seen need not hold any longer. Changes flags and `scratch`.
+    .macro END_OF_EPOCH scratch
+    mov $(1 << 50), \scratch
+    .set index, 0
+    .rept 8
+    add \scratch, TRAPLINE_CACHE_SIGNATURE + 8 * index
+    .set index, index + 1
+    .endr
+    .endm
+
     .section .rodata.trapline_agent, "a", @progbits
     .balign 4096
     .globl trapline_agent_begin, trapline_agent_end
@@ -33,8 +43,14 @@ trapline_agent_syscall_ring0:
     .balign 64
     .globl trapline_agent_syscall_cached
 // In SYSCALL's place in the code cache, where that would stay in ring 3: KVM is left once, not twice. RCX = return
-// address. Once here, the thread gets as far as the exit (GuestThread::HandleInterruption).
+// address. Once here, the thread gets as far as the exit (GuestThread::HandleInterruption), unless its call is a futex's
+// that is answered below. Flags are left alone.
 trapline_agent_syscall_cached:
+    mov %rcx, TRAPLINE_FUTEX_RETURN
+    lea -TRAPLINE_FUTEX_CALL(%rax), %rcx
+    jrcxz 2f
+    mov TRAPLINE_FUTEX_RETURN, %rcx
+trapline_agent_syscall_leave:
     mov %rsp, %r11
     mov $(TRAPLINE_EXCEPTION_STACK_TOP - 256), %rsp
     push %r11
@@ -43,6 +59,119 @@ trapline_agent_syscall_cached:
     pop %rsp
 trapline_agent_syscall_ring3:
     out %al, $TRAPLINE_PORT_SYSTEM_CALL
+    jmp *%rcx
+
+// Futex calls that need not leave, as docs/monitor.md says. Registers but r11 are the program's at the end.
+2:  mov TRAPLINE_FUTEX_RETURN, %rcx
+    mov %rsp, TRAPLINE_FUTEX_RSP
+    mov $(TRAPLINE_EXCEPTION_STACK_TOP - 256), %rsp
+    pushfq
+    push %rax
+    push %r8
+    push %r9
+    .globl trapline_agent_futex, trapline_agent_futex_leave, trapline_agent_futex_answer, trapline_agent_futex_answered
+// From here on to `leave` nothing has happened yet: a thread that is interrupted goes on there.
+trapline_agent_futex:
+    cmpl $0, TRAPLINE_FUTEX_ANSWERS
+    je trapline_agent_futex_leave
+    test $3, %dil
+    jnz trapline_agent_futex_leave
+    mov %rdi, %rax
+    shr $47, %rax
+    jnz trapline_agent_futex_leave
+    mov %esi, %eax
+    and $~TRAPLINE_FUTEX_PRIVATE, %eax
+    cmp $TRAPLINE_FUTEX_WAIT, %eax
+    je 3f
+    cmp $TRAPLINE_FUTEX_WAKE, %eax
+    je 7f
+    test %r9d, %r9d                 // the others' set of bits: none is an error
+    jz trapline_agent_futex_leave
+    cmp $TRAPLINE_FUTEX_WAKE_BITSET, %eax
+    je 7f
+    and $~TRAPLINE_FUTEX_REALTIME, %eax
+    cmp $TRAPLINE_FUTEX_WAIT_BITSET, %eax
+    jne trapline_agent_futex_leave
+
+    // A wait: for as long as a way out takes, the word may change first.
+3:  test %r10, %r10                 // with a timeout
+    jnz trapline_agent_futex_leave
+    mov TRAPLINE_FUTEX_SPINS, %eax
+    mov TRAPLINE_FUTEX_SKIP, %r8d
+    sub $1, %r8d
+    jb 4f
+    mov %r8d, TRAPLINE_FUTEX_SKIP
+    xor %eax, %eax
+4:  cmp %edx, %gs:(%rdi)            // may fault: GuestThread::HandlePageFault
+    jne 6f
+    sub $1, %eax
+    jb trapline_agent_futex_leave   // one look only
+    jz 5f
+    pause
+    jmp 4b
+5:  mov TRAPLINE_FUTEX_PENALTY, %eax
+    lea 1(%rax, %rax), %eax
+    and $(TRAPLINE_FUTEX_MOST_SKIPPED), %eax
+    mov %eax, TRAPLINE_FUTEX_PENALTY
+    mov %eax, TRAPLINE_FUTEX_SKIP
+    jmp trapline_agent_futex_leave
+6:  test %eax, %eax
+    jz 1f
+    movl $0, TRAPLINE_FUTEX_PENALTY
+1:  incq TRAPLINE_FUTEX_WAITS
+    movq $-TRAPLINE_FUTEX_EAGAIN, TRAPLINE_FUTEX_RESULT
+    jmp trapline_agent_futex_answer
+
+    // A wake: what the program has done so far is seen by whoever begins to wait after this look.
+7:  test $TRAPLINE_FUTEX_PRIVATE, %esi
+    jz trapline_agent_futex_leave
+    cmpq $0, TRAPLINE_THREAD_TRACKING
+    je trapline_agent_futex_leave
+    mov TRAPLINE_QUEUE_HEAD, %rax
+    mov %rax, %r8
+    sub TRAPLINE_QUEUE_TAIL, %r8
+    cmp $TRAPLINE_QUEUE_ENTRIES, %r8
+    jae trapline_agent_futex_leave
+    mov %edi, %r8d
+    and $TRAPLINE_FUTEX_WAITERS_MASK, %r8d
+    mfence
+    cmpl $0, TRAPLINE_FUTEX_WAITERS(%r8)
+    jne trapline_agent_futex_leave
+    cmpl $0, TRAPLINE_FUTEX_UNKNOWN_WAITERS
+    jne trapline_agent_futex_leave
+    END_OF_EPOCH %r9
+    mov %eax, %r9d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9d
+    lea (%r9, %r9, 4), %r9
+    mov $1, %r8d
+    lock xadd %r8, TRAPLINE_SHARED_PAGE
+    mov %r8, TRAPLINE_EVENT_QUEUE(, %r9, 8)
+    movq $TRAPLINE_QUEUED_WAKE, TRAPLINE_EVENT_QUEUE + 8(, %r9, 8)
+    mov %rdi, TRAPLINE_EVENT_QUEUE + 16(, %r9, 8)
+    movq $0, TRAPLINE_EVENT_QUEUE + 24(, %r9, 8)
+    movq $0, TRAPLINE_EVENT_QUEUE + 32(, %r9, 8)
+    incq TRAPLINE_FUTEX_WAKES
+    movq $0, TRAPLINE_FUTEX_RESULT
+    inc %rax
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    jmp trapline_agent_futex_answer
+trapline_agent_futex_leave:
+    pop %r9
+    pop %r8
+    pop %rax
+    popfq
+    mov TRAPLINE_FUTEX_RSP, %rsp
+    jmp trapline_agent_syscall_leave
+// The call has its result: a thread that is interrupted has what is left done for it.
+trapline_agent_futex_answer:
+    pop %r9
+    pop %r8
+    pop %rax
+    mov (%rsp), %r11
+    popfq
+    mov TRAPLINE_FUTEX_RSP, %rsp
+    mov TRAPLINE_FUTEX_RESULT, %rax
+trapline_agent_futex_answered:
     jmp *%rcx
 
 // Context restores. RSP points to a frame in the thread page; works from ring 0 and from ring 3.
@@ -67,16 +196,6 @@ trapline_agent_save_vector:         // rdi = XSAVE image, rdx:rax = mask
 // trapline_agent_event queues {sequence, kind, address, size, ip}. Everything before the store at `commit` can be done
 // again from the start without harm, arguments are left alone: a thread that is interrupted there starts over
 // (GuestThread), so that a signal handler may queue events of its own.
-
-// What the code cache's filter has seen need not hold any longer. Changes flags and `scratch`.
-    .macro END_OF_EPOCH scratch
-    mov $(1 << 50), \scratch
-    .set index, 0
-    .rept 8
-    add \scratch, TRAPLINE_CACHE_SIGNATURE + 8 * index
-    .set index, index + 1
-    .endr
-    .endm
 
     .balign 64
     .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full, trapline_agent_event_fiber

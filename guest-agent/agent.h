@@ -13,13 +13,14 @@ extern "C" {
 extern const char __start_trapline_repeats[], __stop_trapline_repeats[];  // repeats.cpp's section
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_syscall_cached[],
-    trapline_agent_resume[], trapline_agent_resume_vector[], trapline_agent_save_vector[],
-    trapline_agent_probe_out[], trapline_agent_probe_tsc[], trapline_agent_probe_syscall[],
-    trapline_agent_probe_fault[], trapline_agent_probe_skip[], trapline_agent_event[],
-    trapline_agent_event_commit[], trapline_agent_event_full[], trapline_agent_event_fiber[],
-    trapline_agent_access[], trapline_agent_access_out[], trapline_agent_interface_table[],
-    trapline_agent_cache_access[], trapline_agent_cache_full[], trapline_agent_cache_many[],
-    trapline_agent_to_repeats[], trapline_agent_to_queued[];
+    trapline_agent_futex[], trapline_agent_futex_leave[], trapline_agent_futex_answer[],
+    trapline_agent_futex_answered[], trapline_agent_resume[], trapline_agent_resume_vector[],
+    trapline_agent_save_vector[], trapline_agent_probe_out[], trapline_agent_probe_tsc[],
+    trapline_agent_probe_syscall[], trapline_agent_probe_fault[], trapline_agent_probe_skip[],
+    trapline_agent_event[], trapline_agent_event_commit[], trapline_agent_event_full[],
+    trapline_agent_event_fiber[], trapline_agent_access[], trapline_agent_access_out[],
+    trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
+    trapline_agent_cache_many[], trapline_agent_to_repeats[], trapline_agent_to_queued[];
 }
 
 namespace trapline {
@@ -91,15 +92,46 @@ static_assert(sizeof(InterruptFrame) == 40);
 
 // Counters the scheduler and the monitor keep for a logical thread; printed by --stats.
 struct ThreadCounters {
-  std::uint64_t system_calls;
-  std::uint64_t page_faults;    // exits because of #PF
-  std::uint64_t exceptions;     // exits because of any other vector
-  std::uint64_t interruptions;  // KVM_RUN ended by a host signal
-  std::uint64_t signals;        // guest signal handlers entered
+  std::uint64_t futex_waits, futex_wakes;  // that the agent has answered
+  std::uint64_t system_calls;              // all others
+  std::uint64_t page_faults;               // exits because of #PF
+  std::uint64_t exceptions;                // exits because of any other vector
+  std::uint64_t interruptions;             // KVM_RUN ended by a host signal
+  std::uint64_t signals;                   // guest signal handlers entered
   std::uint64_t other_exits;
   std::uint64_t native_time;  // nanoseconds of processor time out of the code cache, once left
   std::uint64_t returns;      // to the code cache from there
+
+  void Add(const ThreadCounters& other) {
+    futex_waits += other.futex_waits;
+    futex_wakes += other.futex_wakes;
+    system_calls += other.system_calls;
+    page_faults += other.page_faults;
+    exceptions += other.exceptions;
+    interruptions += other.interruptions;
+    signals += other.signals;
+    other_exits += other.other_exits;
+    native_time += other.native_time;
+    returns += other.returns;
+  }
 };
+
+// What the agent needs to answer futex calls (agent.S). The first two are the monitor's, the rest
+// its own.
+struct FutexState {
+  std::uint32_t answers;  // whether it may
+  std::uint32_t spins;    // how often it looks at the word before it leaves to wait
+  std::uint32_t skip;     // how many waits are not worth that
+  std::uint32_t penalty;  // ... after the next one that was not
+  // The present call's: where it returns to and to which stack, its result.
+  std::uint64_t return_address, rsp, result;
+};
+// What it has on its stack meanwhile, at kFutexStack: the program's.
+struct FutexRegisters {
+  std::uint64_t r9, r8, rax, rflags;
+};
+inline constexpr std::uint64_t kFutexStack =
+    TRAPLINE_EXCEPTION_STACK_TOP - 256 - sizeof(FutexRegisters);
 
 // First page of the thread page region: the thread-identity channel. The guest scheduler (the
 // monitor, when it puts a guest thread on a vCPU) writes it; every later check, trap and log record
@@ -122,6 +154,7 @@ struct ThreadPage {
   std::uint64_t repeat_user;
   std::uint64_t repeat_table, repeat_sites;  // addresses of the thread's own; 0 if it has none
   std::uint64_t repeats;                     // how many accesses were found to be repeats
+  FutexState futex;
   ThreadCounters counters;
   // Frame for the resume entries.
   alignas(64) struct {
@@ -145,6 +178,22 @@ static_assert(offsetof(ThreadPage, repeat_table) + TRAPLINE_THREAD_PAGE ==
 static_assert(offsetof(ThreadPage, repeat_sites) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_SITES);
 static_assert(offsetof(ThreadPage, repeats) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REPEATS);
+constexpr std::size_t FutexField(std::size_t offset) {
+  return TRAPLINE_THREAD_PAGE + offsetof(ThreadPage, futex) + offset;
+}
+static_assert(offsetof(ThreadPage, counters) + offsetof(ThreadCounters, futex_waits) +
+                  TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_FUTEX_WAITS);
+static_assert(offsetof(ThreadPage, counters) + offsetof(ThreadCounters, futex_wakes) +
+                  TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_FUTEX_WAKES);
+static_assert(FutexField(offsetof(FutexState, answers)) == TRAPLINE_FUTEX_ANSWERS);
+static_assert(FutexField(offsetof(FutexState, spins)) == TRAPLINE_FUTEX_SPINS);
+static_assert(FutexField(offsetof(FutexState, skip)) == TRAPLINE_FUTEX_SKIP);
+static_assert(FutexField(offsetof(FutexState, penalty)) == TRAPLINE_FUTEX_PENALTY);
+static_assert(FutexField(offsetof(FutexState, return_address)) == TRAPLINE_FUTEX_RETURN);
+static_assert(FutexField(offsetof(FutexState, rsp)) == TRAPLINE_FUTEX_RSP);
+static_assert(FutexField(offsetof(FutexState, result)) == TRAPLINE_FUTEX_RESULT);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.
 struct QueuedEvent {
@@ -169,7 +218,8 @@ static_assert(TRAPLINE_EVENT_IGNORE_BEGIN == TRAPLINE_IGNORE_BEGIN &&
               TRAPLINE_EVENT_IGNORE_SYNC_END == TRAPLINE_IGNORE_SYNC_END &&
               TRAPLINE_EVENT_UNTRACK == TRAPLINE_UNTRACK &&
               TRAPLINE_EVENT_COPY_HISTORY == TRAPLINE_COPY_HISTORY);
-static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_FRAME);
+static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_WAKE &&
+              TRAPLINE_QUEUED_WAKE < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
 static_assert(sizeof(ThreadPage) <= 4096);
 

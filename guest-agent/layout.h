@@ -15,6 +15,11 @@
 
 // One page all threads share, writable: the sequence number of the next event.
 #define TRAPLINE_SHARED_PAGE 0x7fe80000
+// And futexes (hypervisor/futexes.h): whether threads may wait that are not counted there; how many
+// do in the kernel, for each hash of a futex's address.
+#define TRAPLINE_FUTEX_UNKNOWN_WAITERS (TRAPLINE_SHARED_PAGE + 0x400)
+#define TRAPLINE_FUTEX_WAITERS (TRAPLINE_SHARED_PAGE + 0x800)
+#define TRAPLINE_FUTEX_WAITERS_MASK 0x7fc  // of the address: the offset in bytes
 
 // The thread page region: one virtual address, other memory in each thread's page table.
 #define TRAPLINE_THREAD_PAGE 0x7fe90000
@@ -53,6 +58,8 @@
 #define TRAPLINE_FILE_RSI 48
 #define TRAPLINE_FILE_RDI 56
 #define TRAPLINE_FILE_RFLAGS 136
+// A wake that found nobody waiting at `address`: queued like the kinds of events.h.
+#define TRAPLINE_QUEUED_WAKE 63
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
 // address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
 // the number of the innermost frame or -1, `ip` the site. The runtime's TRAPLINE_READ and
@@ -127,6 +134,27 @@
 #define TRAPLINE_THREAD_REPEAT_TABLE (TRAPLINE_THREAD_PAGE + 88)
 #define TRAPLINE_THREAD_REPEAT_SITES (TRAPLINE_THREAD_PAGE + 96)
 #define TRAPLINE_THREAD_REPEATS (TRAPLINE_THREAD_PAGE + 104)
+#define TRAPLINE_FUTEX_ANSWERS (TRAPLINE_THREAD_PAGE + 112)
+#define TRAPLINE_FUTEX_SPINS (TRAPLINE_THREAD_PAGE + 116)
+#define TRAPLINE_FUTEX_SKIP (TRAPLINE_THREAD_PAGE + 120)
+#define TRAPLINE_FUTEX_PENALTY (TRAPLINE_THREAD_PAGE + 124)
+#define TRAPLINE_FUTEX_RETURN (TRAPLINE_THREAD_PAGE + 128)
+#define TRAPLINE_FUTEX_RSP (TRAPLINE_THREAD_PAGE + 136)
+#define TRAPLINE_FUTEX_RESULT (TRAPLINE_THREAD_PAGE + 144)
+#define TRAPLINE_FUTEX_WAITS (TRAPLINE_THREAD_PAGE + 152)
+#define TRAPLINE_FUTEX_WAKES (TRAPLINE_THREAD_PAGE + 160)
+
+// Of futex(2), checked in hypervisor/futexes.cpp.
+#define TRAPLINE_FUTEX_CALL 202
+#define TRAPLINE_FUTEX_WAIT 0
+#define TRAPLINE_FUTEX_WAKE 1
+#define TRAPLINE_FUTEX_WAIT_BITSET 9
+#define TRAPLINE_FUTEX_WAKE_BITSET 10
+#define TRAPLINE_FUTEX_PRIVATE 128
+#define TRAPLINE_FUTEX_REALTIME 256
+#define TRAPLINE_FUTEX_EAGAIN 11
+// After waits that were not over soon, so many at most are not tried (a power of two, less one).
+#define TRAPLINE_FUTEX_MOST_SKIPPED 63
 
 // Supervisor-only tables, upper half. The GDT is per thread (its CPU-number segment differs), IDT
 // and TSS are shared: the IST stacks they name are per thread.

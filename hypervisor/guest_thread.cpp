@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
@@ -76,6 +77,17 @@ bool IsInSlowPath(std::uint64_t rip) {
   return (rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
           rip <= agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength) ||
          rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize();
+}
+
+// In the agent's code for futex calls. Also on the first instruction of its way out: KVM may
+// deliver a fault of the code before only there.
+bool IsInFutexCall(std::uint64_t rip) {
+  return rip >= agent::GuestAddressOf(trapline_agent_futex) &&
+         rip <= agent::GuestAddressOf(trapline_agent_futex_leave);
+}
+bool IsInFutexAnswer(std::uint64_t rip) {
+  return rip >= agent::GuestAddressOf(trapline_agent_futex_answer) &&
+         rip <= agent::GuestAddressOf(trapline_agent_futex_answered);
 }
 
 // Inside trapline_agent_event: nothing has happened until the new head is stored, and after
@@ -161,6 +173,7 @@ int GuestThread::Run() {
   page.tid = static_cast<std::uint64_t>(syscall(SYS_gettid));
   page.epoch = page.clock = 0;
   page.counters = {};
+  StartFutexes(*carrier_, process_->machine().host());
   Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
   if (tracking != nullptr) {
     if (starts_process) {
@@ -506,23 +519,62 @@ void GuestThread::HandleInterruption() {
   ++counters().interruptions;
   vcpu.run().immediate_exit = 0;
   place_ = Place::kProgram;
-  // Something of the agent's that is about to exit: let it, or its event would be lost.
   const std::uint64_t rip = vcpu.registers().rip;
-  const auto slot = SlotOf(rip);
-  const bool before_exit = (slot && rip == agent::GuestAddressOf(trapline_agent_exceptions) +
-                                               *slot * TRAPLINE_SLOT_SIZE) ||
-                           (rip >= agent::GuestAddressOf(trapline_agent_syscall_cached) &&
-                            rip <= agent::GuestAddressOf(trapline_agent_syscall_ring3)) ||
-                           rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
-  if (before_exit) {
-    int error = 0;
-    do {
-      vcpu.run().immediate_exit = 0;
-      error = vcpu.Run();
-    } while (error == EINTR || error == EAGAIN);
-    if (error != 0) Abort(fmt::format("KVM_RUN failed: {}", std::strerror(error)));
-    HandleExit();
+  if (IsInFutexAnswer(rip)) {
+    FinishFutexAnswer();
+    return;
   }
+  // Something of the agent's that is about to exit: let it, or its event would be lost.
+  const auto slot = SlotOf(rip);
+  const bool before_exit =
+      (slot &&
+       rip == agent::GuestAddressOf(trapline_agent_exceptions) + *slot * TRAPLINE_SLOT_SIZE) ||
+      (rip >= agent::GuestAddressOf(trapline_agent_syscall_cached) &&
+       rip < agent::GuestAddressOf(trapline_agent_futex_answer) &&
+       rip != agent::GuestAddressOf(trapline_agent_syscall_ring3) + agent::kOutLength) ||
+      rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
+  if (!before_exit) return;
+  if (IsInFutexCall(rip)) LeaveFutexCall(vcpu.registers());
+  RunToExit();
+}
+
+// The agent is about to exit, and does.
+void GuestThread::RunToExit() {
+  Vcpu& vcpu = carrier_->vcpu();
+  agent::FutexState& futex = carrier_->thread_page().futex;
+  const std::uint32_t answers = std::exchange(futex.answers, 0);
+  int error = 0;
+  do {
+    vcpu.run().immediate_exit = 0;
+    error = vcpu.Run();
+  } while (error == EINTR || error == EAGAIN);
+  futex.answers = answers;
+  if (error != 0) Abort(fmt::format("KVM_RUN failed: {}", std::strerror(error)));
+  HandleExit();
+}
+
+// A futex call that the agent has done nothing for yet becomes one that leaves. `interrupted`:
+// where the thread goes on.
+template <typename Interrupted>
+void GuestThread::LeaveFutexCall(Interrupted& interrupted) {
+  interrupted.rip = agent::GuestAddressOf(trapline_agent_futex_leave);
+  interrupted.rsp = agent::kFutexStack;
+  carrier_->vcpu().MarkRegistersDirty();
+}
+
+// The rest of the agent's way back from a futex call, all of which can be done again.
+void GuestThread::FinishFutexAnswer() {
+  kvm_regs& registers = carrier_->vcpu().registers();
+  const agent::FutexState& futex = carrier_->thread_page().futex;
+  const auto& saved =
+      *static_cast<const agent::FutexRegisters*>(carrier_->ThreadRegion(agent::kFutexStack));
+  registers.r8 = saved.r8;
+  registers.r9 = saved.r9;
+  registers.rflags = registers.r11 = saved.rflags;
+  registers.rax = futex.result;
+  registers.rsp = futex.rsp;
+  registers.rip = registers.rcx;
+  carrier_->vcpu().MarkRegistersDirty();
 }
 
 // KVM could not get at the host page behind a present entry: a mapped file that shrank, or a
@@ -533,6 +585,11 @@ void GuestThread::HandleMemoryError() {
   ++counters().other_exits;
   place_ = Place::kProgram;
   const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  if (IsInFutexCall(rip)) {
+    LeaveFutexCall(carrier_->vcpu().registers());
+    RunToExit();
+    return;
+  }
   if (rip != memory_error_rip_) repeated_memory_errors_ = 0;
   memory_error_rip_ = rip;
   constexpr unsigned kHopeless = 10000;
@@ -794,6 +851,13 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ++counters().page_faults;
   const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
   const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
+  if (IsInFutexCall(rip)) {
+    // The word is not in view: the kernel looks.
+    LeaveFutexCall(carrier_->InterruptFrameOf(true));
+    carrier_->thread_page().futex.skip = TRAPLINE_FUTEX_MOST_SKIPPED;
+    RunToExit();
+    return;
+  }
   constexpr std::uint64_t kWrite = 2, kFetch = 16;
   // KVM may hold a translation it made before a right was given; seeing the same fault over and
   // over means it never looks again.

@@ -121,6 +121,10 @@ class GuestThread {
   };
 
   void HandleExit();
+  void RunToExit();
+  template <typename Interrupted>
+  void LeaveFutexCall(Interrupted& interrupted);
+  void FinishFutexAnswer();
   void DropOutdatedCode();
   void HandleInterruption();
   void HandleMemoryError();

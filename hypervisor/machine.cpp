@@ -411,6 +411,13 @@ void Machine::TryHost() {
   }
   host_.exit_nanoseconds =
       MedianNanoseconds<11>([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });
+  constexpr std::uint64_t kPauses = 200;
+  const std::uint64_t pauses = MedianNanoseconds<5>([] {
+    for (std::uint64_t i = 0; i < kPauses; ++i) _mm_pause();
+  });
+  constexpr std::uint64_t kLongest = 100'000;  // ns
+  host_.exit_in_pauses = static_cast<std::uint32_t>(std::min(host_.exit_nanoseconds, kLongest) *
+                                                    kPauses / std::max<std::uint64_t>(pauses, 1));
   idle_.push_back(&carrier);
 }
 

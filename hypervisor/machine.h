@@ -22,6 +22,7 @@ struct HostKind {
   unsigned tss_type = 0;               // 9 or 11: the type with which ring-3 `out` exits
   bool guest_tsc_is_host_tsc = false;  // then the host's vDSO is right inside the guest
   std::uint64_t exit_nanoseconds = 0;  // from the guest to the monitor and back
+  std::uint32_t exit_in_pauses = 0;    // ... and how many `pause` instructions take as long
 };
 
 // What a thread sees of the program's memory; each is a page table of its own.
@@ -78,14 +79,14 @@ class Carrier {
   }
   // The number that the next event of any thread gets (agent::QueuedEvent::sequence).
   std::uint64_t next_event() {
-    return __atomic_load_n(static_cast<std::uint64_t*>(memory_.HostPointer(system_.shared)),
-                           __ATOMIC_ACQUIRE);
+    return __atomic_load_n(reinterpret_cast<std::uint64_t*>(shared_page()), __ATOMIC_ACQUIRE);
   }
   // Takes that number, for an event that is in no queue.
   std::uint64_t take_number() {
-    return __atomic_fetch_add(static_cast<std::uint64_t*>(memory_.HostPointer(system_.shared)), 1,
-                              __ATOMIC_SEQ_CST);
+    return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(shared_page()), 1, __ATOMIC_SEQ_CST);
   }
+  // The monitor's view of TRAPLINE_SHARED_PAGE.
+  char* shared_page() { return static_cast<char*>(memory_.HostPointer(system_.shared)); }
   char* vector_state() { return static_cast<char*>(ThreadRegion(TRAPLINE_VECTOR_STATE)); }
   // The frame the processor left for `vector`, error code (or garbage) before it. See agent.S.
   agent::InterruptFrame& InterruptFrameOf(bool page_fault);

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "hypervisor/error_output.h"
+#include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
 
@@ -305,15 +306,7 @@ void Process::Record(GuestThread& thread) {
     return;
   }
   ++ended_rest_count_;
-  agent::ThreadCounters& sum = ended_rest_.counters;
-  sum.system_calls += page.counters.system_calls;
-  sum.page_faults += page.counters.page_faults;
-  sum.exceptions += page.counters.exceptions;
-  sum.interruptions += page.counters.interruptions;
-  sum.signals += page.counters.signals;
-  sum.other_exits += page.counters.other_exits;
-  sum.native_time += page.counters.native_time;
-  sum.returns += page.counters.returns;
+  ended_rest_.counters.Add(page.counters);
 }
 
 // What the kernel does for a thread that dies with robust mutexes
@@ -582,6 +575,7 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     } catch (const std::exception& error) {
       Fatal(fmt::format("no virtual machine for a child process: {}", error.what()));
     }
+    ForgetFutexWaiters(parent.carrier());
     parent.EnterView(View::kWhole);
     if (tracking_) {
       tracking_->OnForkedChild(parent.carrier(), static_cast<pid_t>(syscall(SYS_gettid)));
@@ -875,14 +869,7 @@ void Process::PrintStatistics() {
   };
   for (const ThreadRecord& record : records) {
     row(std::to_string(record.number), std::to_string(record.tid), record.name, record.counters);
-    total.system_calls += record.counters.system_calls;
-    total.page_faults += record.counters.page_faults;
-    total.exceptions += record.counters.exceptions;
-    total.interruptions += record.counters.interruptions;
-    total.signals += record.counters.signals;
-    total.other_exits += record.counters.other_exits;
-    total.native_time += record.counters.native_time;
-    total.returns += record.counters.returns;
+    total.Add(record.counters);
   }
   if (ended_rest_count_ != 0)
     row(fmt::format("+{}", ended_rest_count_), "", "(others)", ended_rest_.counters);
@@ -902,6 +889,8 @@ void Process::PrintStatistics() {
           "now; full {} times, {} times without room for more",
           code.translated.blocks, code.translated.instructions, code.translated.stepped,
           code.translated.code_bytes / 1024, code.flushes, code.refused));
+      line(fmt::format("futex calls answered without leaving the guest: {} waits, {} wakes",
+                       total.futex_waits, total.futex_wakes));
     }
     if (options_.tracking.policy != SharingPolicy::kExact) {
       constexpr double kSecond = 1e9;

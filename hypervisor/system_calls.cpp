@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
 #include "hypervisor/proc_files.h"
@@ -396,6 +397,7 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
   process.CountSystemCall(call.number);
   if (TakesDescriptor(call.number) && IsMonitorDescriptor(static_cast<int>(a[0]))) return {-EBADF};
   const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
+  const FutexWaiter waiter(thread.carrier(), call);
   switch (call.number) {
     // --- memory
     case SYS_mmap:

@@ -705,6 +705,9 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
     HandleLongAccessLocked(thread, state, event);
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
     HandleRuntimeAccessLocked(thread, state, event);
+  } else if (kind == TRAPLINE_QUEUED_WAKE) {
+    TakeInWatchedLocked(thread, state, true, event.sequence + 1);
+    WakeLocked(thread, event.address);
   } else {
     HandleRuntimeEventLocked(thread, state, event);
   }
@@ -1063,10 +1066,15 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
+  if (WakeLocked(NumberOf(carrier), address)) NewMomentLocked(carrier);
+}
+
+// Whether the wake gives something away.
+bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
   ++releases_;
-  if (!runtime_keys_.contains(address)) return;
-  Observer().OnEdge(NumberOf(carrier), EventKind::kHappensBefore, address);
-  NewMomentLocked(carrier);
+  if (!runtime_keys_.contains(address)) return false;
+  Observer().OnEdge(thread, EventKind::kHappensBefore, address);
+  return true;
 }
 
 // --- accesses

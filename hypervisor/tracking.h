@@ -313,6 +313,7 @@ class Tracking {
   void DrainLocked();
   void CatchUpLocked(ThreadId thread, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
+  bool WakeLocked(ThreadId thread, std::uint64_t address);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
   void HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event);

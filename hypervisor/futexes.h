@@ -1,0 +1,32 @@
+// Threads that wait at futexes in the kernel, counted in memory that the agent sees: a wake where
+// nobody waits need not leave the guest (docs/monitor.md, "Futexes").
+#pragma once
+
+#include <cstdint>
+
+#include "hypervisor/machine.h"
+#include "hypervisor/system_calls.h"
+
+namespace trapline {
+
+// Lives around a system call of the program's that the host thread makes: who may wait in it is
+// counted, also if it is interrupted. Calls that wait in ways that cannot be counted, or let those
+// who do wait elsewhere, end the counting for the life of the process.
+class FutexWaiter {
+ public:
+  FutexWaiter(Carrier& carrier, const SystemCall& call);
+  ~FutexWaiter();
+  FutexWaiter(const FutexWaiter&) = delete;
+  FutexWaiter& operator=(const FutexWaiter&) = delete;
+
+ private:
+  std::uint32_t* count_ = nullptr;  // null: it does not wait
+};
+
+// In a child after fork: none of those who wait is in it.
+void ForgetFutexWaiters(Carrier& carrier);
+
+// Whether and for how long the agent may look at a word before it leaves: for threads that begin.
+void StartFutexes(Carrier& carrier, const HostKind& host);
+
+}  // namespace trapline
