@@ -42,9 +42,18 @@ struct Race {
   friend bool operator==(const Race&, const Race&) = default;
 };
 
-// Whether two conflicting accesses that nothing orders are operations by which threads synchronise,
-// though nothing in the events says so: no race, but order. The first one is the earlier one.
-using OrderingRule = std::function<bool(const Access& first, const Access& second)>;
+// What two conflicting accesses that nothing in the events orders are.
+enum class Meeting : std::uint8_t {
+  kRace,
+  // The others are operations of atomics, though nothing in the events says so.
+  kNoOrder,  // they do not synchronise
+  kOrder,    // who reads comes after who writes
+  // They do, and what else the two threads do by such operations is not known either.
+  kMutualOrder,
+};
+
+// Judges two of them, the first one the earlier one.
+using OrderingRule = std::function<Meeting(const Access& first, const Access& second)>;
 
 // "write-read race" and the like: first access, then second.
 std::string_view RaceKindName(const Race& race);

@@ -150,7 +150,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
   // Two threads synchronise by accesses that count as plain. How often they did so before, and will
   // until those accesses are told as atomic ones, is not known, for of what a thread repeats in its
-  // epoch not all is told: meanwhile each comes after all that the other has done.
+  // epoch not all is told: meanwhile who may read comes after all that the other has done.
   struct Followed {
     ThreadId thread, other;
     unsigned left;  // accesses of `thread`
@@ -179,13 +179,14 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
   [[gnu::noinline]] void OrderThose() {
-    for (const auto& [first, second] : this->race_log_.ordering()) {
-      if (IsWrite(first.kind) && second.kind != EventKind::kWrite &&
-          second.kind != EventKind::kAtomicWrite) {
-        OrderAfter(second.thread, first.thread);
-      }
-      StartFollowing(second.thread, first.thread);
-      StartFollowing(first.thread, second.thread);
+    const auto may_see = [](const Access& one, const Access& other) {
+      return IsWrite(other.kind) && one.kind != EventKind::kWrite &&
+             one.kind != EventKind::kAtomicWrite;
+    };
+    for (const auto& [first, second, mutual] : this->race_log_.ordering()) {
+      if (may_see(second, first)) OrderAfter(second.thread, first.thread);
+      if (mutual || may_see(second, first)) StartFollowing(second.thread, first.thread);
+      if (mutual || may_see(first, second)) StartFollowing(first.thread, second.thread);
     }
     this->race_log_.ClearOrdering();
   }

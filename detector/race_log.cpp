@@ -19,9 +19,12 @@ std::size_t RaceLog::Hash::operator()(const InstructionPair& pair) const {
 
 void RaceLog::Report(const Access& first, const Access& second, std::uint64_t address,
                      std::uint64_t size) {
-  if (rule_ && rule_(first, second)) {
-    ordering_.push_back({first, second});
-    return;
+  if (rule_) {
+    if (const Meeting meeting = rule_(first, second); meeting != Meeting::kRace) {
+      if (meeting != Meeting::kNoOrder)
+        ordering_.push_back({first, second, meeting == Meeting::kMutualOrder});
+      return;
+    }
   }
   if (count_ > 0 && last_.first.index == first.index && last_.second.index == second.index &&
       last_.second.address == second.address && last_.address + last_.size == address) {

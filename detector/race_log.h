@@ -20,11 +20,12 @@ class RaceLog {
   // reported in ascending order, is one race.
   void Report(const Access& first, const Access& second, std::uint64_t address, std::uint64_t size);
 
-  // What the rule takes for synchronisation is no race, and kept in ordering() until
+  // What the rule does not call races is none; what it takes for order is kept in ordering() until
   // ClearOrdering().
   void SetOrderingRule(OrderingRule rule) { rule_ = std::move(rule); }
   struct Ordering {
     Access first, second;
+    bool mutual;
   };
   std::span<const Ordering> ordering() const { return ordering_; }
   void ClearOrdering() { ordering_.clear(); }

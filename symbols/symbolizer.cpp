@@ -65,6 +65,15 @@ bool IsMarkedRust(const ElfFile& file) {
              std::string_view::npos;
 }
 
+// Whether the file names oneTBB's library, as those that are linked to it do.
+bool NamesTbb(const ElfFile& file) {
+  constexpr std::string_view kLibrary = "libtbb.so.";
+  const Elf_Data* const names = file.Section(".dynstr");
+  return names != nullptr &&
+         std::string_view(static_cast<const char*>(names->d_buf), names->d_size).find(kLibrary) !=
+             std::string_view::npos;
+}
+
 // The registers of a frame that are known.
 FrameRegisters RegistersOf(const StackFrame& frame) {
   FrameRegisters registers{};
@@ -328,16 +337,16 @@ class Symbolizer::Implementation {
     });
   }
 
-  bool IsRustWithoutDebugInfo(std::uint64_t pc) {
-    return Remembered(rust_code_, pc, [&](const Module& module) {
-      return IsBareRust(ContentsOf(module), pc - module.bias);
+  BareCode BareCodeAt(std::uint64_t pc) {
+    return Remembered(bare_code_, pc, [&](const Module& module) {
+      return BareCodeOf(ContentsOf(module), pc - module.bias);
     });
   }
 
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
     {
       const std::unique_lock lock(mutex_);
-      rust_code_.erase(rust_code_.lower_bound(begin), rust_code_.lower_bound(end));
+      bare_code_.erase(bare_code_.lower_bound(begin), bare_code_.lower_bound(end));
       orders_.erase(orders_.lower_bound(begin), orders_.lower_bound(end));
       plain_code_.erase(plain_code_.lower_bound(begin), plain_code_.lower_bound(end));
     }
@@ -517,26 +526,32 @@ class Symbolizer::Implementation {
            (!contents.debug_info || contents.debug_info->LineOf(offset).file.empty());
   }
 
-  // What decide(module) answers for the code at `pc`, kept in `answers`. False without its file.
-  template <class Decide>
-  bool Remembered(std::map<std::uint64_t, bool>& answers, std::uint64_t pc, Decide&& decide) {
-    if (!options_.use_files) return false;
+  // What decide(module) answers for the code at `pc`, kept in `answers`. Answer() without its file.
+  template <class Answer, class Decide>
+  Answer Remembered(std::map<std::uint64_t, Answer>& answers, std::uint64_t pc, Decide&& decide) {
+    if (!options_.use_files) return Answer();
     const std::unique_lock lock(mutex_);
     const auto known = answers.find(pc);
     if (known != answers.end()) return known->second;
     const Module* const module = modules_.Find(pc);
-    return answers[pc] = module != nullptr && decide(*module);
+    return answers[pc] = module != nullptr ? decide(*module) : Answer();
   }
 
-  static bool IsBareRust(Contents& contents, std::uint64_t offset) {
+  static BareCode BareCodeOf(Contents& contents, std::uint64_t offset) {
+    if (contents.image == nullptr) return BareCode::kNo;
+    // What the compiler adds has no line, though its function has debug info.
+    if (contents.debug_info && (!contents.debug_info->LineOf(offset).file.empty() ||
+                                !contents.debug_info->Frames(offset).empty())) {
+      return BareCode::kNo;
+    }
     const ElfSymbols::Symbol* const function =
         contents.symbols ? contents.symbols->FindFunction(offset) : nullptr;
-    const bool is_rust = function != nullptr
-                             ? IsRustFunction(function->name)
-                             : contents.image != nullptr && IsMarkedRust(contents.image->file());
-    // What the compiler adds has no line, though its function has debug info.
-    return is_rust && !(contents.debug_info && (!contents.debug_info->LineOf(offset).file.empty() ||
-                                                !contents.debug_info->Frames(offset).empty()));
+    const ElfFile& file = contents.image->file();
+    if (function != nullptr ? IsRustFunction(function->name) : IsMarkedRust(file))
+      return BareCode::kRust;
+    if (!NamesTbb(file)) return BareCode::kAny;
+    return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
+                                                                : BareCode::kMayInlineTbb;
   }
 
   Contents& ContentsOf(const Module& module) {
@@ -630,7 +645,8 @@ class Symbolizer::Implementation {
   std::uint32_t orders_generation_ = 0;
   // Numbers of statements, by file and line; OrderAnswer::early_store.
   std::map<std::pair<std::string, int>, std::size_t> early_stores_;
-  std::map<std::uint64_t, bool> plain_code_, rust_code_;
+  std::map<std::uint64_t, bool> plain_code_;
+  std::map<std::uint64_t, BareCode> bare_code_;
   SourceLines sources_;
 };
 
@@ -681,8 +697,8 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
   return implementation_->OrderOf(stack, writes, reads);
 }
 
-bool Symbolizer::IsRustWithoutDebugInfo(std::uint64_t pc) {
-  return implementation_->IsRustWithoutDebugInfo(pc);
+Symbolizer::BareCode Symbolizer::BareCodeAt(std::uint64_t pc) {
+  return implementation_->BareCodeAt(pc);
 }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }

@@ -39,13 +39,30 @@ std::string_view TakeName(std::string_view* text) {
   return name;
 }
 
+// What comes before the names of a mangled one. False: it is not mangled.
+bool TakePrefix(std::string_view* name) {
+  if (!name->starts_with("_Z")) return false;
+  name->remove_prefix(2);
+  if (name->starts_with("N")) name->remove_prefix(1);
+  while (name->starts_with("V") || name->starts_with("K")) name->remove_prefix(1);
+  return true;
+}
+
+// The namespaces inside tbb of what the headers bring along.
+bool TakeDetail(std::string_view* name) {
+  if (TakeName(name) != "detail") return false;
+  const std::string_view version = TakeName(name);
+  return version.size() == 2 && version[0] == 'd';
+}
+
 }  // namespace
 
+bool IsTbbFunction(std::string_view name) {
+  return TakePrefix(&name) && TakeName(&name) == "tbb" && TakeDetail(&name);
+}
+
 bool IsSynchronisingFunction(std::string_view name) {
-  if (!name.starts_with("_Z")) return false;
-  name.remove_prefix(2);
-  if (name.starts_with("N")) name.remove_prefix(1);
-  while (name.starts_with("V") || name.starts_with("K")) name.remove_prefix(1);
+  if (!TakePrefix(&name)) return false;
   if (name.starts_with("St")) {
     name.remove_prefix(2);
     const std::string_view of = TakeName(&name);
@@ -53,9 +70,7 @@ bool IsSynchronisingFunction(std::string_view name) {
   }
   std::string_view outermost = TakeName(&name);
   if (outermost == "tbb") {
-    if (TakeName(&name) != "detail") return false;
-    if (const std::string_view version = TakeName(&name); version.size() != 2 || version[0] != 'd')
-      return false;
+    if (!TakeDetail(&name)) return false;
     const std::string_view of = TakeName(&name);
     return StartsWithOne(of, kTbb) || StartsWithOne(of, kTbbWaits);
   }

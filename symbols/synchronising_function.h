@@ -12,6 +12,10 @@ namespace trapline {
 // graphs of oneTBB's headers.
 bool IsSynchronisingFunction(std::string_view name);
 
+// Whether `name`, as the compiler mangles it, is that of a function of oneTBB's headers, though
+// tasks and the bodies of loops may be inlined there.
+bool IsTbbFunction(std::string_view name);
+
 // Whether `name` is one that rustc gives to a Rust function: of the legacy or the v0 mangling.
 bool IsRustFunction(std::string_view name);
 

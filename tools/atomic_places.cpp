@@ -61,6 +61,14 @@ AtomicPlaces::Said AtomicPlaces::OfData(std::uint64_t address) {
   return data_[address] = said;
 }
 
+bool AtomicPlaces::Presume(std::uint64_t ip, Presumption why) {
+  const bool was_told = IsPresumed(ip);
+  Presumption& known = presumed_.try_emplace(ip, why).first->second;
+  if (was_told) return false;
+  known = why;
+  return why != Presumption::kTbbRelaxed;
+}
+
 void AtomicPlaces::Note(std::uint64_t ip, EventKind kind, std::uint64_t address,
                         std::uint64_t size) {
   if (!options_.explain) return;
@@ -90,8 +98,18 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
   if (symbolizer_.IsAtomicVariable(noted.address))
     return fmt::format("debug info: '{}' is atomic ({})", name,
                        variable && !variable->type.empty() ? variable->type : "a guard");
-  if (IsPresumed(ip))
-    return "Rust without debug info: it met an access that nothing orders, which safe code cannot";
+  if (const auto presumed = presumed_.find(ip); presumed != presumed_.end()) {
+    switch (presumed->second) {
+      case Presumption::kRust:
+        return "Rust without debug info: it met an access that nothing orders, which safe code "
+               "cannot";
+      case Presumption::kMetAtomic:
+        return "no debug info: it met an atomic operation on the word that nothing orders";
+      case Presumption::kTbbRelaxed:
+        return "oneTBB without debug info: a relaxed operation of its headers, by the "
+               "instruction's form";
+    }
+  }
   const std::string what = name.empty() ? "the word" : fmt::format("'{}'", name);
   if (noted.store) return what + " is given back by a thread that exchanged it before";
   return what + " was only written by atomic instructions";

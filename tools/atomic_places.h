@@ -44,10 +44,19 @@ class AtomicPlaces {
   Said OfCode(std::uint64_t ip);
   Said OfData(std::uint64_t address);
 
-  // The plain loads and stores at `ip` are taken for atomic, since only unsafe Rust would race
-  // there (ExecutionEvents::OrdersByRust). False: that was so before.
-  bool Presume(std::uint64_t ip) { return presumed_.insert(ip).second; }
-  bool IsPresumed(std::uint64_t ip) const { return presumed_.contains(ip); }
+  // Why plain loads and stores are taken for atomic without debug info (ExecutionEvents::Judge).
+  enum class Presumption : std::uint8_t {
+    kTbbRelaxed,  // by their form; they order nothing, and are not told as atomic ones
+    kMetAtomic,   // an atomic operation was there that nothing orders
+    kRust,        // only unsafe code would race there
+  };
+  // Those at `ip` are. True if they are to be told as atomic ones, and were not before.
+  bool Presume(std::uint64_t ip, Presumption why);
+  // Whether those at `ip` are to be told as atomic ones.
+  bool IsPresumed(std::uint64_t ip) const {
+    const auto presumed = presumed_.find(ip);
+    return presumed != presumed_.end() && presumed->second != Presumption::kTbbRelaxed;
+  }
 
   // Whether Note does anything. Thread-safe.
   bool explains() const { return options_.explain; }
@@ -79,7 +88,7 @@ class AtomicPlaces {
   const PlaceNames atomic_, plain_;
   Symbolizer& symbolizer_;
   std::unordered_map<std::uint64_t, Said> code_, data_;  // answers given
-  std::set<std::uint64_t> presumed_;
+  std::map<std::uint64_t, Presumption> presumed_;
   std::unordered_map<std::uint64_t, Noted> noted_;  // by instruction
   std::map<std::string, std::uint64_t> explained_;  // line: how often
   std::set<std::string> orders_;                    // lines

@@ -52,6 +52,30 @@ MemoryOrder OrderOfKind(EventKind kind, StatedOrder stated) {
   return releases ? MemoryOrder::kRelease : MemoryOrder::kRelaxed;
 }
 
+// Whether it may be the load or the store by which oneTBB's loops tell whether a half of their
+// range was stolen, which is relaxed: m_child_stolen of tree_node, whose place is part of the
+// library's binary interface.
+bool MayBeTbbFlag(const Instruction& instruction) {
+  constexpr std::int64_t kPlace = 0x18;
+  const MemoryOperand& operand = instruction.operands[0];
+  return operand.size == 1 && operand.displacement == kPlace && operand.index == kNoRegister &&
+         operand.base != kNoRegister && operand.base != kRip && operand.base != kRsp &&
+         operand.segment == Segment::kNone &&
+         (!operand.writes || (!operand.reads && instruction.immediate_size == 1));
+}
+
+// Whether it reads and writes one operand in memory, and is no atomic operation.
+bool IsPlainUpdate(const Instruction& instruction) {
+  if (instruction.branch != Branch::kNone || instruction.operand_count != 1 || instruction.atomic)
+    return false;
+  const MemoryOperand& operand = instruction.operands[0];
+  return !operand.implicit && operand.reads && operand.writes && IsSimple(operand);
+}
+
+bool MayInlineTbb(Symbolizer::BareCode code) {
+  return code == Symbolizer::BareCode::kMayInlineTbb || code == Symbolizer::BareCode::kTbb;
+}
+
 ModulesOptions WithoutMonitor() {
   ModulesOptions options;
   char self[PATH_MAX];
@@ -285,7 +309,7 @@ ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, Eve
 }
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
-  CachedCode& cached = cached_code_[ip % cached_code_.size()];
+  auto& cached = cached_code_[ip % cached_code_.size()];
   if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
   bool untracked = is_runtime_code_ && is_runtime_code_(ip);
   if (!untracked) {
@@ -810,7 +834,7 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   // Another module may come to lie there before anybody asks for it.
   cached_code_ = {};
   cached_plain_ = {};
-  cached_rust_ = {};
+  cached_bare_ = {};
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap(start, end);
 }
@@ -954,39 +978,82 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
   return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address);
 }
 
-bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
-  CachedCode& cached = cached_rust_[ip % cached_rust_.size()];
+ExecutionEvents::BareAccess ExecutionEvents::BareAccessOf(std::uint64_t ip) {
+  auto& cached = cached_bare_[ip % cached_bare_.size()];
   if (cached.ip != ip || cached.generation != modules_.generation()) {
+    cached = {ip, modules_.generation(), {}};
     const auto instruction = InstructionAt(ip);
-    cached = {ip, modules_.generation(),
-              instruction && MayBeAtomic(*instruction) && symbolizer_.IsRustWithoutDebugInfo(ip)};
+    if (instruction && (MayBeAtomic(*instruction) || IsPlainUpdate(*instruction))) {
+      const MemoryOperand& operand = instruction->operands[0];
+      const bool updates = operand.reads && operand.writes;
+      const Symbolizer::BareCode code = symbolizer_.BareCodeAt(ip);
+      if (!updates || MayInlineTbb(code)) {
+        cached.answer = {code, operand.writes, updates, MayBeTbbFlag(*instruction), operand.size};
+      }
+    }
   }
-  return cached.answer && SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
+  return cached.answer;
 }
 
-bool ExecutionEvents::OrdersByRust(const Access& first, const Access& second) {
+bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
+  return BareAccessOf(ip).code == Symbolizer::BareCode::kRust &&
+         SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
+}
+
+Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {
+  using BareCode = Symbolizer::BareCode;
   constexpr std::uint64_t kLargest = 8;  // bytes; larger ones are atomic by locked instructions
   if (first.address != second.address || first.size != second.size || first.size > kLargest ||
       !std::has_single_bit(first.size) || first.address % first.size != 0) {
-    return false;
+    return Meeting::kRace;
   }
-  const auto may_be = [&](const Access& access) {
-    return trapline::IsAtomic(access.kind) || MayBeAtomicCode(access.ip, access.address);
-  };
-  if (!may_be(first) || !may_be(second)) return false;
+  bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
+  for (const Access& access : {first, second}) {
+    if (trapline::IsAtomic(access.kind)) {
+      meets_atomic = true;
+      continue;
+    }
+    // What the runtime or the system does for its caller is no instruction of the caller's.
+    const BareAccess bare = BareAccessOf(access.ip);
+    if (bare.code == BareCode::kNo || bare.size != access.size ||
+        bare.writes != IsWrite(access.kind) ||
+        SaidOf(access.ip, access.address) == AtomicPlaces::Said::kPlain) {
+      return Meeting::kRace;
+    }
+    is_rust = is_rust && bare.code == BareCode::kRust;
+    // Elsewhere what stores plainly to such a word is a mistake as often as not.
+    may_store = may_store && (!bare.writes || MayInlineTbb(bare.code));
+    orders = orders && !bare.updates;
+    is_tbb_flag = is_tbb_flag && bare.code == BareCode::kTbb && bare.may_be_tbb_flag;
+  }
+  using Presumption = AtomicPlaces::Presumption;
+  Meeting meeting = Meeting::kRace;
+  Presumption why{};
+  if (is_rust) {
+    meeting = Meeting::kMutualOrder;
+    why = Presumption::kRust;
+  } else if (meets_atomic && may_store) {
+    meeting = orders ? Meeting::kOrder : Meeting::kNoOrder;
+    why = orders ? Presumption::kMetAtomic : Presumption::kTbbRelaxed;
+  } else if (is_tbb_flag) {
+    meeting = Meeting::kNoOrder;
+    why = Presumption::kTbbRelaxed;
+  } else {
+    return meeting;
+  }
   for (const Access& access : {first, second}) {
     if (trapline::IsAtomic(access.kind)) continue;
     const std::lock_guard lock(said_mutex_);
-    if (atomics_.Presume(access.ip)) newly_atomic_.push_back(access.ip);
+    if (atomics_.Presume(access.ip, why)) newly_atomic_.push_back(access.ip);
     atomics_.Note(access.ip,
                   IsWrite(access.kind) ? EventKind::kAtomicWrite : EventKind::kAtomicRead,
                   access.address, access.size);
   }
-  return true;
+  return meeting;
 }
 
 bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
-  CachedCode& cached = cached_plain_[ip % cached_plain_.size()];
+  auto& cached = cached_plain_[ip % cached_plain_.size()];
   if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
   const auto instruction = InstructionAt(ip);
   const bool only_reads = instruction && instruction->effects_known &&

@@ -126,12 +126,13 @@ class ExecutionEvents : public ExecutionObserver {
   const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
-  // Whether two conflicting accesses, the first one the earlier one, are operations of Rust's
-  // atomics that were compiled to plain loads and stores: both are of the same bytes, and each is
-  // an atomic one or may be such an instruction of code without debug info, which is Rust. For
-  // there only unsafe code could race. If so, the plain ones' instructions count as atomic from now
+  // Whether two conflicting accesses that nothing orders, the first one the earlier one, are
+  // operations of atomics, of which at least one was compiled to a plain load or store: both are of
+  // the same bytes, and each is an atomic one or may be such an instruction of code without debug
+  // info. Of two that may be, both must be Rust, where only unsafe code could race, or use a flag
+  // of oneTBB's that orders nothing. The instructions of those that order count as atomic from now
   // on.
-  bool OrdersByRust(const Access& first, const Access& second);
+  Meeting Judge(const Access& first, const Access& second);
 
   void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
     is_runtime_code_ = is_runtime;
@@ -277,7 +278,7 @@ class ExecutionEvents : public ExecutionObserver {
   AtomicPlaces atomics_;
   OrderingModules ordering_;
   std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
-  std::vector<std::uint64_t> newly_atomic_;  // by OrdersByRust
+  std::vector<std::uint64_t> newly_atomic_;  // by Judge
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
 
@@ -302,17 +303,26 @@ class ExecutionEvents : public ExecutionObserver {
   // A word is said to be atomic from now on, and all that is known to have read it is a plain load:
   // its history ends unless the next event is an atomic access to it.
   std::optional<Event> pending_clear_;
-  // Answers of IsUntracked.
+  template <class Answer>
   struct CachedCode {
     std::uint64_t ip = 0;
     std::uint32_t generation = 0;
-    bool answer = false;
+    Answer answer{};
   };
-  std::array<CachedCode, 1024> cached_code_{};
+  // Answers of IsUntracked.
+  std::array<CachedCode<bool>, 1024> cached_code_{};
   // Of loads, whether the source shows that they are plain.
-  std::array<CachedCode, 1024> cached_plain_{};
-  // Of MayBeAtomicCode, but for what the user said.
-  std::array<CachedCode, 1024> cached_rust_{};
+  std::array<CachedCode<bool>, 1024> cached_plain_{};
+  // A plain load or store of code without debug info; any other instruction is kNo. Of code where
+  // oneTBB's headers may be inlined also an update, which a relaxed load and store become.
+  struct BareAccess {
+    Symbolizer::BareCode code = Symbolizer::BareCode::kNo;
+    bool writes = false, updates = false;
+    bool may_be_tbb_flag = false;
+    std::uint32_t size = 0;
+  };
+  BareAccess BareAccessOf(std::uint64_t ip);
+  std::array<CachedCode<BareAccess>, 1024> cached_bare_{};
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;

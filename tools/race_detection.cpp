@@ -73,9 +73,8 @@ void RaceDetection::MakeDetector() {
   detector_ = trapline::MakeDetector(options_.detector);
   if (!detector_)
     throw std::invalid_argument(fmt::format("there is no detector '{}'", options_.detector));
-  detector_->SetOrderingRule([this](const Access& first, const Access& second) {
-    return events_.OrdersByRust(first, second);
-  });
+  detector_->SetOrderingRule(
+      [this](const Access& first, const Access& second) { return events_.Judge(first, second); });
   races_seen_ = 0;
 }
 

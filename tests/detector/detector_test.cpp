@@ -288,18 +288,29 @@ TEST(OrderingRule, MakesOrderOfRaces) {
   // The store is seen by a load that nobody tells of.
   const std::vector<Event> loaded_first = {Read(2, kFlag), Write(1, kValue), Write(1, kFlag),
                                            Read(2, kValue)};
+  // The same the other way round.
+  const std::vector<Event> other_way = {Write(2, kFlag), Read(1, kFlag), Write(1, kValue),
+                                        Read(2, kValue)};
+  const auto races = [&](const char* name, const auto& trace, Meeting meeting) {
+    const auto detector = RunOn(name, {});
+    detector->SetOrderingRule([=](const Access& first, const Access& second) {
+      return first.address == kFlag && second.address == kFlag ? meeting : Meeting::kRace;
+    });
+    detector->OnEvents(forks, 0);
+    detector->OnEvents(trace, forks.size());
+    const std::uint64_t found = detector->race_count();
+    detector->OnEvent(Read(3, kValue), forks.size() + trace.size());
+    EXPECT_EQ(detector->race_count(), found + 1) << name << ": another thread";
+    return found;
+  };
   for (const char* name : {"fasttrack", "acculock"}) {
     for (const auto& trace : {stored_first, loaded_first}) {
-      const auto detector = RunOn(name, {});
-      detector->SetOrderingRule([](const Access& first, const Access& second) {
-        return first.address == kFlag && second.address == kFlag;
-      });
-      detector->OnEvents(forks, 0);
-      detector->OnEvents(trace, forks.size());
-      EXPECT_EQ(detector->race_count(), 0U) << name;
-      detector->OnEvent(Read(3, kValue), forks.size() + trace.size());
-      EXPECT_EQ(detector->race_count(), 1U) << name << ": another thread";
+      EXPECT_EQ(races(name, trace, Meeting::kNoOrder), 1U) << name;
+      EXPECT_EQ(races(name, trace, Meeting::kOrder), 0U) << name;
+      EXPECT_EQ(races(name, trace, Meeting::kMutualOrder), 0U) << name;
     }
+    EXPECT_EQ(races(name, other_way, Meeting::kOrder), 1U) << name;
+    EXPECT_EQ(races(name, other_way, Meeting::kMutualOrder), 0U) << name;
   }
 }
 

@@ -38,6 +38,18 @@ TEST(SynchronisingFunction, OneTbbsContainersButNotItsLoops) {
   EXPECT_FALSE(IsSynchronisingFunction("_ZN3tbb6detail2r15spawnERNS0_2d14taskE"));
 }
 
+TEST(TbbFunction, AllOfTheHeaders) {
+  for (const char* name : {"_ZN3tbb6detail2d19start_forIXE7executeERNS1_14execution_dataE",
+                           "_ZN3tbb6detail2d113function_taskIZ4mainEUlvE_E7executeEv",
+                           "_ZNK3tbb6detail2d05raii_guardIZ4mainEUlvE_E3runEv"}) {
+    EXPECT_TRUE(IsTbbFunction(name)) << name;
+  }
+  for (const char* name : {"", "main", "_ZN3tbb", "_ZN3tbb6detail2r15spawnERNS0_2d14taskE",
+                           "_ZN4core6detail2d11aEv"}) {
+    EXPECT_FALSE(IsTbbFunction(name)) << name;
+  }
+}
+
 TEST(SynchronisingFunction, OtherTexts) {
   for (const char* name : {"", "main", "_Z", "_ZN", "_ZN3", "_ZN9999999999999999999999x", "_ZNSt",
                            "_ZNSt99atomic", "atomic_load", "crossbeam_x", "_ZN3tbb6detail2d1"}) {

@@ -3,7 +3,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD O0 O2 gcc-O2-nodebug
 #include <tbb/concurrent_hash_map.h>
 #include <tbb/parallel_for.h>
 

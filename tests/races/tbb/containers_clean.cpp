@@ -4,7 +4,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD gcc-O0 gcc-O0-nodebug O2
+// BUILD gcc-O0 gcc-O0-nodebug O2 gcc-O2-nodebug clang-O2-nodebug
 #include <tbb/concurrent_hash_map.h>
 #include <tbb/concurrent_set.h>
 #include <tbb/concurrent_unordered_map.h>

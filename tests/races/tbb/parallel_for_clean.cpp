@@ -4,7 +4,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD gcc-O0 gcc-O0-nodebug O2 clang-O2
+// BUILD gcc-O0 gcc-O0-nodebug O2 clang-O2 gcc-O2-nodebug clang-O2-nodebug stripped
 #include <tbb/blocked_range2d.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_for_each.h>

@@ -3,7 +3,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2 clang-O2
+// BUILD O0 O2 clang-O2 gcc-O2-nodebug stripped
 #include <tbb/parallel_for.h>
 
 #include "tbb_race.h"

@@ -4,7 +4,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD gcc-O0 gcc-O0-nodebug O2
+// BUILD gcc-O0 gcc-O0-nodebug O2 gcc-O2-nodebug clang-O2-nodebug
 #include <tbb/concurrent_priority_queue.h>
 #include <tbb/concurrent_queue.h>
 #include <tbb/parallel_for.h>

@@ -3,7 +3,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD gcc-O0 gcc-O0-nodebug O2
+// BUILD gcc-O0 gcc-O0-nodebug O2 gcc-O2-nodebug clang-O2-nodebug stripped
 #include <tbb/parallel_invoke.h>
 #include <tbb/task_group.h>
 

@@ -4,7 +4,7 @@
 // NEEDS tbb
 // LINK -ltbb
 // TSAN-DIFFERS the library is not instrumented
-// BUILD O0 O2
+// BUILD O0 O2 gcc-O2-nodebug stripped
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
 
