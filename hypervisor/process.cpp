@@ -348,9 +348,10 @@ void Process::HandleRobustList(GuestThread& thread) {
 }
 
 void Process::EndOfThread(GuestThread& thread) {
-  HandleRobustList(thread);
+  // First: who is handed a lock by the list comes after all that this thread has done.
   if (tracking_ && !thread.is_vfork_child)
     tracking_->OnThreadEnd(thread.carrier(), thread.clear_child_tid);
+  HandleRobustList(thread);
   bool last = false;
   {
     const std::lock_guard lock(threads_mutex_);
