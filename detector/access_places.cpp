@@ -1,36 +1,86 @@
 #include "detector/access_places.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace trapline {
 
-PlaceId AccessPlaces::Find(const AccessPlace& place) {
-  if (const auto found = ids_.find(place); found != ids_.end()) return found->second;
-  PlaceId id = 0;
-  if (!free_.empty()) {
-    id = free_.back();
-    free_.pop_back();
-    places_[id] = place;
-  } else if (ids_.size() < kMaxPlaces) {
-    id = static_cast<PlaceId>(places_.size());
-    places_.push_back(place);
-  } else {
-    return 0;
+AccessPlaces::AccessPlaces(std::size_t limit)
+    : limit_(limit),
+      places_(kBlock),
+      threads_(1, kMaxThreads),
+      table_(std::size_t{1} << kFirstBits) {
+  places_[0].thread = kMaxThreads;  // equal to none
+}
+
+PlaceId AccessPlaces::Add(const AccessPlace& place) {
+  if (place.thread >= free_.size()) free_.resize(std::size_t{place.thread} + 1);
+  if (free_[place.thread].empty() && !AddBlock(place.thread)) return 0;
+  const PlaceId id = free_[place.thread].back();
+  free_[place.thread].pop_back();
+  places_[id] = place;
+  if (kSlotsPerPlace * (size_ + 1) > table_.size()) {
+    std::vector<PlaceId> ids;
+    std::copy_if(table_.begin(), table_.end(), std::back_inserter(ids),
+                 [](PlaceId known) { return known != 0; });
+    Rebuild(64 - shift_ + 1, ids);
   }
-  ids_.emplace(place, id);
+  ++size_;
+  Insert(id);
   return id;
 }
 
-void AccessPlaces::Collect(const std::vector<bool>& used) {
-  free_.clear();
-  for (PlaceId id = static_cast<PlaceId>(places_.size() - 1); id > 0; --id) {
-    if (used[id]) continue;
-    const auto found = ids_.find(places_[id]);
-    if (found != ids_.end() && found->second == id) ids_.erase(found);
-    free_.push_back(id);
+void AccessPlaces::Insert(PlaceId id) {
+  std::size_t at = HomeOf(places_[id]);
+  while (table_[at] != 0) at = Next(at);
+  table_[at] = id;
+}
+
+void AccessPlaces::Rebuild(int bits, const std::vector<PlaceId>& ids) {
+  table_.assign(std::size_t{1} << bits, 0);
+  shift_ = 64 - bits;
+  size_ = ids.size();
+  for (const PlaceId id : ids) Insert(id);
+}
+
+bool AccessPlaces::AddBlock(ThreadId thread) {
+  PlaceId first = static_cast<PlaceId>(places_.size());
+  if (!free_blocks_.empty()) {
+    first = free_blocks_.back();
+    free_blocks_.pop_back();
+  } else if (places_.size() < limit_) {
+    places_.resize(places_.size() + kBlock);
+    threads_.emplace_back();
+  } else {
+    return false;
   }
-  std::fill(recent_.begin(), recent_.end(), Recent{});
-  collect_at_ = std::max(kFirstCollection, 2 * ids_.size());
+  threads_[first / kBlock] = thread;
+  for (PlaceId i = kBlock; i-- > 0;) free_[thread].push_back(first + i);
+  return true;
+}
+
+void AccessPlaces::Collect(const std::vector<bool>& used) {
+  std::vector<PlaceId> kept;
+  std::vector<bool> is_kept(places_.size());
+  for (const PlaceId id : table_) {
+    if (id == 0 || !used[id]) continue;
+    kept.push_back(id);
+    is_kept[id] = true;
+  }
+  for (auto& of_thread : free_) of_thread = {};  // many have ended
+  free_blocks_.clear();
+  for (PlaceId first = static_cast<PlaceId>(places_.size()); (first -= kBlock) > 0;) {
+    std::vector<PlaceId>& free = free_[threads_[first / kBlock]];
+    const std::size_t free_before = free.size();
+    for (PlaceId id = first + kBlock; id-- > first;) {
+      if (!is_kept[id]) free.push_back(id);
+    }
+    if (free.size() - free_before < kBlock) continue;
+    free.resize(free_before);
+    free_blocks_.push_back(first);
+  }
+  Rebuild(64 - shift_, kept);
+  collect_at_ = std::max(kFirstCollection, 2 * (places_.size() - free_places()));
 }
 
 }  // namespace trapline

@@ -2,20 +2,17 @@
 // have it in common, so that shadow memory needs a number only.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "detector/access_record.h"
 #include "detector/event.h"
-#include "detector/hash.h"
 
 namespace trapline {
 
-// An instruction with its call stack, and where its access lies. Of a short access that is a
-// distance, so that a loop over an array has few places, and one to the word whose history
+// An instruction of a thread with its call stack, and where its access lies. Of a short access that
+// is a distance, so that a loop over an array has few places, and one to the word whose history
 // remembers it, so that all cells of a word that was accessed at once remember the same. Of a long
 // one (memcpy, read) it is the address, so that it has one place for all its words.
 struct AccessPlace {
@@ -24,11 +21,12 @@ struct AccessPlace {
       0;  // from the first byte of the access to the word, may wrap; or its address
   std::uint32_t size = 0;
   std::uint32_t stack = 0;
+  ThreadId thread = 0;
 
   // The place of an access as the word at `word` remembers it.
-  static AccessPlace Make(std::uint64_t ip, std::uint64_t address, std::uint32_t size,
-                          std::uint32_t stack, std::uint64_t word) {
-    return {ip, IsLong(size) ? address : word - address, size, stack};
+  static AccessPlace Make(const Event& access, std::uint64_t word) {
+    return {access.ip, IsLong(access.size) ? access.address : word - access.address,
+            static_cast<std::uint32_t>(access.size), access.stack, access.thread};
   }
   // The address of that access.
   std::uint64_t AddressFor(std::uint64_t word) const { return IsLong(size) ? where : word - where; }
@@ -41,55 +39,70 @@ struct AccessPlace {
 
  private:
   // Longer than any instruction's single access.
-  static bool IsLong(std::uint32_t size) { return size > 64; }
+  static bool IsLong(std::uint64_t size) { return size > 64; }
 };
 
-// Not thread-safe.
+// Numbers come in blocks of one thread each, so that a number tells the thread by way of a table
+// that is small. Not thread-safe.
 class AccessPlaces {
  public:
-  AccessPlaces() : places_(1), recent_(kRecent) {}
+  // Few, since of many threads each may need a few numbers only.
+  static constexpr PlaceId kBlock = 8;
+
+  // Numbers are below `limit`, a multiple of kBlock.
+  explicit AccessPlaces(std::size_t limit = std::size_t{1} << kPlaceBits);
 
   // The number of `place`, 0 when there are too many that are in use.
   [[gnu::always_inline]] PlaceId IdOf(const AccessPlace& place) {
-    // The distance is a multiple of the access's size, mostly; hence the shift.
-    const std::uint64_t key =
-        place.ip + (std::uint64_t{place.stack} << 32) + (place.where << 20) + place.size;
-    Recent& recent = recent_[key * 0x9e3779b97f4a7c15u >> (64 - kRecentBits)];
-    if (recent.id == 0 || recent.place != place) [[unlikely]]
-      recent = {place, Find(place)};
-    return recent.id;
+    for (std::size_t at = HomeOf(place);; at = Next(at)) {
+      const PlaceId id = table_[at];
+      if (places_[id] == place) [[likely]]
+        return id;
+      if (id == 0) return Add(place);
+    }
   }
 
   const AccessPlace& operator[](PlaceId id) const { return places_[id]; }
+  // The same as operator[](id).thread, sooner. kMaxThreads: of 0.
+  [[gnu::always_inline]] ThreadId ThreadOf(PlaceId id) const { return threads_[id / kBlock]; }
 
-  // There are twice as many as were in use last time: time to find out which ones still are.
-  bool WantsCollection() const { return ids_.size() >= collect_at_; }
+  // Twice as many numbers are taken as were last time: time to find out which ones are in use.
+  bool WantsCollection() const { return places_.size() - free_places() >= collect_at_; }
   // Forgets all places but those whose element of `used` is true.
   void Collect(const std::vector<bool>& used);
   // The length of that vector.
   std::size_t id_limit() const { return places_.size(); }
 
  private:
-  struct Hash {
-    std::size_t operator()(const AccessPlace& place) const {
-      return HashOf(place.ip, place.where, place.size, place.stack);
-    }
-  };
-  struct Recent {
-    AccessPlace place;
-    PlaceId id = 0;
-  };
-  static constexpr int kRecentBits = 13;
-  static constexpr std::size_t kRecent = std::size_t{1} << kRecentBits;
-  static constexpr std::size_t kMaxPlaces = (std::size_t{1} << kPlaceBits) - 1;
-  static constexpr std::size_t kFirstCollection = std::size_t{1} << 18;
+  static constexpr int kFirstBits = 10;
+  static constexpr std::size_t kSlotsPerPlace = 4;  // at least
+  static constexpr std::size_t kFirstCollection = std::size_t{1} << 17;
 
-  PlaceId Find(const AccessPlace& place);
+  // In free_blocks_; those of blocks in use count as taken.
+  std::size_t free_places() const { return free_blocks_.size() * kBlock; }
+  [[gnu::always_inline]] std::size_t HomeOf(const AccessPlace& place) const {
+    // The distance is a multiple of the access's size, mostly; hence the shift.
+    const std::uint64_t key = place.ip + (std::uint64_t{place.stack} << 32) + (place.where << 20) +
+                              place.size + (std::uint64_t{place.thread} << 44);
+    return key * 0x9e3779b97f4a7c15u >> shift_;
+  }
+  std::size_t Next(std::size_t at) const { return (at + 1) & (table_.size() - 1); }
+  [[gnu::noinline]] PlaceId Add(const AccessPlace& place);
+  void Insert(PlaceId id);  // into the table, which has room
+  // Makes the table anew, of these numbers.
+  void Rebuild(int bits, const std::vector<PlaceId>& ids);
+  // Gives the thread a block; false if there is none.
+  bool AddBlock(ThreadId thread);
 
-  std::vector<AccessPlace> places_;  // by number; 0 is that of the unknown one
-  std::vector<PlaceId> free_;
-  std::unordered_map<AccessPlace, PlaceId, Hash> ids_;
-  std::vector<Recent> recent_;  // direct-mapped
+  std::size_t limit_;
+  std::vector<AccessPlace> places_;  // by number; the first block is that of the unknown one, 0
+  std::vector<ThreadId> threads_;    // by number of block
+  std::vector<std::vector<PlaceId>> free_;  // by thread, in its blocks
+  std::vector<PlaceId> free_blocks_;        // their first numbers
+  // By hash, with open addressing; 0: free. So thin that most are where they are looked for first.
+  std::vector<PlaceId> table_;
+  int shift_ = 64 - kFirstBits;
+  std::size_t size_ = 0;  // places in the table
   std::size_t collect_at_ = kFirstCollection;
 };
 

@@ -8,13 +8,13 @@ void AccuLock::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
 }
 
 void AccuLock::OnPlain(const Event& event, std::uint64_t index) {
-  FollowOthers(event.thread);
+  FollowOthers(event.thread, index);
   if (event.kind == EventKind::kWrite) {
     Write(event, index);
   } else {
     Read(event, index);
   }
-  OrderByRule();
+  OrderByRule(index);
 }
 
 // Algorithm 10

@@ -20,15 +20,8 @@ class Epoch {
   // thread < kMaxThreads, clock < 2^40.
   constexpr Epoch(ThreadId thread, Clock clock) : bits_(clock << kThreadBits | thread) {}
 
-  static constexpr Epoch FromBits(std::uint64_t bits) {
-    Epoch epoch;
-    epoch.bits_ = bits;
-    return epoch;
-  }
-
   constexpr ThreadId thread() const { return static_cast<ThreadId>(bits_ & (kMaxThreads - 1)); }
   constexpr Clock clock() const { return bits_ >> kThreadBits; }
-  constexpr std::uint64_t bits() const { return bits_; }
   constexpr bool empty() const { return clock() == 0; }
 
   friend constexpr bool operator==(Epoch, Epoch) = default;

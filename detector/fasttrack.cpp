@@ -19,23 +19,23 @@ bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch e
 
 void FastTrackAnalysis::Check(const Event& atomic, std::uint64_t index, const VectorClock& clock,
                               RaceLog* log) {
-  shadow_.ForEachExisting(
-      atomic.address, atomic.size, [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
-        cell.Check(clock, IsWrite(atomic.kind), [&](const AccessRecord& prior, EventKind kind) {
-          Report(prior, kind, atomic, index, address, size, log);
-        });
-      });
+  shadow_.ForEachExisting(atomic.address, atomic.size,
+                          [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
+                            cell.Check(Past{places_, clock}, IsWrite(atomic.kind),
+                                       [&](const AccessRecord& prior, EventKind kind) {
+                                         Report(prior, kind, atomic, index, address, size, log);
+                                       });
+                          });
 }
 
 void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
   shadow_.Copy(destination, source, size, [&](Cell& cell, std::uint64_t to, std::uint64_t from) {
     const std::uint64_t moved = WordOf(to) - WordOf(from);
-    cell.Transform([&](AccessRecord record) {
-      if (record.place() == 0) return record;
+    cell.Transform([&](const AccessRecord& record) {
       AccessPlace place = places_[record.place()];
       place.Move(moved);
-      record.set_place(places_.IdOf(place));
-      return record;
+      const PlaceId id = places_.IdOf(place);
+      return id == 0 ? record : AccessRecord(record.moment(), id);
     });
   });
 }
@@ -47,17 +47,17 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
   shadow_.ForEach(event.address, event.size,
                   [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
                     cell.Repeat(
-                        event.kind == EventKind::kWrite, epoch, clock,
-                        [&](AccessRecord before) {
-                          // By the same instruction: its calls are likely to be the same, too, and
-                          // of this access nobody knows them.
-                          if (before.epoch.empty() || places_[before.place()].ip != event.ip)
-                            return Pack(event, index, epoch, address);
-                          before.epoch = epoch;
-                          return before;
+                        readers_, event.kind == EventKind::kWrite, epoch, Past{places_, clock},
+                        [&](const AccessRecord& before) {
+                          // At some moment of the epoch. By the same instruction: its calls are
+                          // likely to be the same, too, and of this access nobody knows them.
+                          const Clock moment = epoch.clock() + 1;
+                          if (before.empty() || places_[before.place()].ip != event.ip)
+                            return Pack(event, moment, address);
+                          return AccessRecord(moment, before.place());
                         },
                         [&](const AccessRecord& prior, EventKind kind) {
-                          if (!knows(prior.epoch.thread()))
+                          if (!knows(places_.ThreadOf(prior.place())))
                             Report(prior, kind, event, index, address, size, log);
                         });
                   });
@@ -66,12 +66,12 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
                                  std::uint64_t address) const {
   const AccessPlace& place = places_[record.place()];
-  return {.index = record.position(),
+  return {.index = MomentClocks::PositionOf(record.moment()),
           .address = place.AddressFor(WordOf(address)),
           .size = place.size,
           .ip = place.ip,
           .stack = place.stack,
-          .thread = record.epoch.thread(),
+          .thread = place.thread,
           .kind = kind};
 }
 
@@ -107,51 +107,54 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
 }
 
 void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
-  FollowOthers(event.thread);
+  FollowOthers(event.thread, index);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
-  OrderByRule();
+  OrderByRule(index);
 }
 
 void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
-  FollowOthers(event.thread);
+  FollowOthers(event.thread, index);
   const auto now = synchronisation_.NowOf(event.thread);
   analysis_.OnCell(*cell, event, index, now.epoch, now.clock, &race_log_);
   CheckAgainstAtomics(event, index);
-  OrderByRule();
+  OrderByRule(index);
 }
 
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
   constexpr std::size_t kMost = 1 << 18;  // repeats are told long before they are as old as that
   if (thread >= moments_.size()) moments_.resize(thread + 1);
-  std::deque<Moment>& moments = moments_[thread];
+  auto& [moments, clocks] = moments_[thread];
   const Clock clock = synchronisation_.EpochOf(thread).clock();
-  if (!moments.empty() && moments.back().clock == clock) return;
+  if (!clocks.empty() && clocks.back() == clock) return;
   // A late event's may be told after one of the monitor's own.
-  if (!moments.empty()) moment = std::max(moment, moments.back().moment);
-  moments.push_back({moment, clock});
-  if (moments.size() > kMost) moments.pop_front();
+  if (!moments.empty()) moment = std::max(moment, moments.back());
+  moments.push_back(moment);
+  clocks.push_back(clock);
+  if (moments.size() < 2 * kMost) return;
+  moments.erase(moments.begin(), moments.begin() + kMost);
+  clocks.erase(clocks.begin(), clocks.begin() + kMost);
 }
 
 void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   if (earlier.thread >= moments_.size()) return;
-  const std::deque<Moment>& moments = moments_[earlier.thread];
-  const auto next = std::upper_bound(
-      moments.begin(), moments.end(), earlier.aux,
-      [](std::uint64_t moment, const Moment& other) { return moment < other.moment; });
+  const auto& [moments, clocks] = moments_[earlier.thread];
+  const auto next = std::upper_bound(moments.begin(), moments.end(), earlier.aux);
   if (next == moments.begin()) return;
   Event event = earlier;
   event.kind = earlier.kind == EventKind::kEarlierWrite ? EventKind::kWrite : EventKind::kRead;
   event.aux = 0;
-  const Epoch epoch(event.thread, std::prev(next)->clock);
+  const auto at = static_cast<std::size_t>(next - moments.begin()) - 1;
+  const Epoch epoch(event.thread, clocks[at]);
+  const Epoch moment(event.thread, epoch.clock() + 1);  // some time in it
   // Of two that read what a third one has repeated, the first one tells of that, and the second one
   // may have been handled by then.
   const auto knows = [&](ThreadId other) {
-    return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(epoch);
+    return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(moment);
   };
   analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
-  OrderByRule();
+  OrderByRule(index);
 }
 
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {

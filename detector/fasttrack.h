@@ -4,21 +4,23 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <string_view>
 #include <vector>
 
 #include "detector/access_places.h"
+#include "detector/block_pool.h"
 #include "detector/fasttrack_core.h"
 #include "detector/happens_before_detector.h"
+#include "detector/moment_clocks.h"
 
 namespace trapline {
 
-// Shadow memory under the FastTrack rules, with their counts. Shared by FastTrack and the detectors
-// that sample in front of it.
+// Shadow memory under the FastTrack rules, with their counts, for clocks and epochs of
+// MomentClocks. Shared by FastTrack and the detectors that sample in front of it.
 class FastTrackAnalysis {
  public:
-  using Cell = FastTrackCell<HostAllocator>;
+  using Cell = FastTrackCell<BlockPool>;
+  static_assert(sizeof(Cell) == 16);
 
  private:
   using Shadow = ShadowMemory<Cell>;
@@ -31,7 +33,10 @@ class FastTrackAnalysis {
   // epoch, so that there is nothing to check. Most are.
   // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
   [[gnu::always_inline]] bool InEpoch(const Cell& cell, const Event& event, Epoch epoch) {
-    if (!cell.InEpoch(event.kind, epoch)) return false;
+    const auto thread_of = [this](const AccessRecord& record) {
+      return places_.ThreadOf(record.place());
+    };
+    if (!cell.InEpoch(event.kind, epoch, thread_of)) return false;
     ++rules_[event.kind == EventKind::kWrite ? kWriteSameEpoch : kReadSameEpoch];
     return true;
   }
@@ -88,15 +93,26 @@ class FastTrackAnalysis {
   std::vector<Statistic> statistics() const;
 
  private:
+  // What happened before the access of a thread with this clock.
+  struct Past {
+    const AccessPlaces& places;
+    const VectorClock& clock;
+
+    [[gnu::always_inline]] ThreadId ThreadOf(const AccessRecord& record) const {
+      return places.ThreadOf(record.place());
+    }
+    [[gnu::always_inline]] bool Covers(const AccessRecord& record) const {
+      return record.moment() <= clock[ThreadOf(record)];
+    }
+  };
+
   static std::uint64_t WordOf(std::uint64_t address) { return address & ~std::uint64_t{7}; }
 
   // The access in the history of the cell at `address`, and back.
-  [[gnu::always_inline]] AccessRecord Pack(const Event& event, std::uint64_t index, Epoch epoch,
+  [[gnu::always_inline]] AccessRecord Pack(const Event& event, Clock moment,
                                            std::uint64_t address) {
-    return AccessRecord::Make(epoch, index,
-                              places_.IdOf(AccessPlace::Make(event.ip, event.address,
-                                                             static_cast<std::uint32_t>(event.size),
-                                                             event.stack, WordOf(address))));
+    const PlaceId place = places_.IdOf(AccessPlace::Make(event, WordOf(address)));
+    return place == 0 ? AccessRecord() : AccessRecord(moment, place);
   }
   Access Unpack(const AccessRecord& record, EventKind kind, std::uint64_t address) const;
   [[gnu::noinline]] void Report(const AccessRecord& prior, EventKind kind, const Event& event,
@@ -111,20 +127,22 @@ class FastTrackAnalysis {
     const auto on_race = [&](const AccessRecord& prior, EventKind kind) {
       Report(prior, kind, event, index, address, size, log);
     };
-    const auto now = [&] { return Pack(event, index, epoch, address); };
-    ++rules_[event.kind == EventKind::kWrite ? cell.Write(clock, now, on_race)
-                                             : cell.Read(epoch, clock, now, on_race)];
+    const auto now = [&] { return Pack(event, MomentClocks::MomentAt(index), address); };
+    const Past past{places_, clock};
+    ++rules_[event.kind == EventKind::kWrite ? cell.Write(past, now, on_race)
+                                             : cell.Read(readers_, epoch, past, now, on_race)];
   }
   // OnAccess for any number of cells.
   bool OnCells(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
                RaceLog* log);
 
+  BlockPool readers_;
   Shadow shadow_;
   AccessPlaces places_;
   std::array<std::uint64_t, kFastTrackRules> rules_{};
 };
 
-class FastTrack final : public HappensBeforeDetector<FastTrack> {
+class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
  public:
   static constexpr bool kOrdersByRule = true;
 
@@ -164,7 +182,7 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
   }
   void OnSynchronise(const Event& event, std::uint64_t index) {
     if (event.kind == EventKind::kThreadEnd && event.thread < moments_.size())
-      moments_[event.thread].clear();  // nothing is known of the thread any more
+      moments_[event.thread] = {};  // nothing is known of the thread any more
     HappensBeforeDetector::OnSynchronise(event, index);
   }
   void OnMoment(ThreadId thread, std::uint64_t moment);
@@ -179,12 +197,12 @@ class FastTrack final : public HappensBeforeDetector<FastTrack> {
  private:
   [[gnu::noinline]] void OnCell(const Event& event, std::uint64_t index, Cell cell);
 
-  // From which moment on a thread's clock was what, by thread. Older ones nobody asks for.
-  struct Moment {
-    std::uint64_t moment;
-    Clock clock;
+  // From which moment on a thread's clock was what, ascending. Older ones nobody asks for.
+  struct Moments {
+    std::vector<std::uint64_t> moments;  // apart from the clocks, since they are searched
+    std::vector<Clock> clocks;
   };
-  std::vector<std::deque<Moment>> moments_;
+  std::vector<Moments> moments_;  // by thread
 
   FastTrackAnalysis analysis_;
   std::string_view name_;

@@ -9,7 +9,6 @@
 #include "detector/access_record.h"
 #include "detector/epoch.h"
 #include "detector/reader_list.h"
-#include "detector/vector_clock.h"
 
 namespace trapline {
 
@@ -24,10 +23,13 @@ enum FastTrackRule : std::uint8_t {
   kFastTrackRules
 };
 
-// W_x and R_x of one cell, half a cache line. R_x is an epoch or, once reads were concurrent, a
-// list with the last read of each thread.
-template <class Allocator>
-class alignas(32) FastTrackCell {
+// W_x and R_x of one cell, a quarter of a cache line. R_x is an access or, once reads were
+// concurrent, a list with the last read of each thread. `Past` stands for a thread's clock C_t:
+//   bool Covers(const AccessRecord&) const           whether what it tells of happened before
+//   ThreadId ThreadOf(const AccessRecord&) const     kMaxThreads: of an empty one
+// Memory: as BlockPool.
+template <class Memory>
+class alignas(16) FastTrackCell {
  public:
   FastTrackCell() = default;
   FastTrackCell(const FastTrackCell& other) { CopyFrom(other); }
@@ -39,10 +41,13 @@ class alignas(32) FastTrackCell {
   }
   ~FastTrackCell() { DropReaders(); }
 
-  // [FT READ SAME EPOCH] and [FT WRITE SAME EPOCH], the check worth inlining; without a branch on
-  // `kind`, which is hard to guess.
-  [[gnu::always_inline]] bool InEpoch(EventKind kind, Epoch epoch) const {
-    return (kind == EventKind::kWrite ? write_ : read_).epoch == epoch;
+  // [FT READ SAME EPOCH] and [FT WRITE SAME EPOCH], the check worth inlining: whether the access
+  // remembered is one of the thread of E_t, since its clock. Without a branch on `kind`, which is
+  // hard to guess.
+  template <class ThreadOf>
+  [[gnu::always_inline]] bool InEpoch(EventKind kind, Epoch epoch, ThreadOf&& thread_of) const {
+    const AccessRecord& record = kind == EventKind::kWrite ? write_ : read_;
+    return record.IsAfter(epoch.clock()) && thread_of(record) == epoch.thread();
   }
 
   // Whether both cells remember the same accesses.
@@ -50,47 +55,38 @@ class alignas(32) FastTrackCell {
     return !shared() && !other.shared() && write_ == other.write_ && read_ == other.read_;
   }
 
-  // The other rules for a read by the thread whose clock is C_t and whose epoch is E_t; now() is
-  // its AccessRecord, asked for only if it is to be remembered. Calls on_race(const AccessRecord&
-  // prior, EventKind kind_of_prior) for each race.
-  template <class Now, class OnRace>
-  [[gnu::always_inline]] FastTrackRule Read(Epoch epoch, const VectorClockOver<Allocator>& clock,
+  // The other rules for a read by the thread whose clock is `past` and whose epoch is E_t; now() is
+  // its AccessRecord, asked for only if it is to be remembered, and empty if it cannot be. Calls
+  // on_race(const AccessRecord& prior, EventKind kind_of_prior) for each race.
+  template <class Past, class Now, class OnRace>
+  [[gnu::always_inline]] FastTrackRule Read(Memory& memory, Epoch epoch, const Past& past,
                                             Now&& now, OnRace&& on_race) {
-    if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
+    if (!past.Covers(write_)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
     if (shared()) {
       // [FT READ SHARED] R_x(t) := C_t(t)
-      Readers readers = this->readers();
-      const std::uint32_t mine = readers.Find(epoch.thread());
-      if (mine < readers.size() && readers.EpochAt(mine) == epoch) return kReadShared;
-      readers.Put(mine, now());
-      SetReaders(readers);
+      const Readers readers = this->readers();
+      const std::uint32_t mine = FindIn(readers, epoch.thread(), past);
+      if (!readers.At(mine).IsAfter(epoch.clock())) PutIn(readers, mine, now());
       return kReadShared;
     }
     const AccessRecord access = now();
-    if (clock.Covers(read_.epoch)) {
+    if (past.Covers(read_)) {
       // [FT READ EXCLUSIVE] R_x := E_t
       read_ = access;
       return kReadExclusive;
     }
     // [FT READ SHARE] R_x := {the old read, E_t}
-    SetReaders(Readers::New(read_, access));
+    Share(memory, access);
     return kReadShare;
   }
 
   // Likewise for a write.
-  template <class Now, class OnRace>
-  [[gnu::always_inline]] FastTrackRule Write(const VectorClockOver<Allocator>& clock, Now&& now,
-                                             OnRace&& on_race) {
-    if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);  // W_x ≼ C_t
-    FastTrackRule rule = kWriteExclusive;
-    if (!shared()) {
-      // [FT WRITE EXCLUSIVE] R_x ≼ C_t
-      if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
-    } else {
-      // [FT WRITE SHARED] R_x ⊑ C_t; R_x := ⊥
-      readers().ForEach([&](const AccessRecord& reader) {
-        if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
-      });
+  template <class Past, class Now, class OnRace>
+  [[gnu::always_inline]] FastTrackRule Write(const Past& past, Now&& now, OnRace&& on_race) {
+    Check(past, true, on_race);            // W_x ≼ C_t, R_x ⊑ C_t
+    FastTrackRule rule = kWriteExclusive;  // [FT WRITE EXCLUSIVE]
+    if (shared()) {
+      // [FT WRITE SHARED] R_x := ⊥
       DropReaders();
       read_ = {};
       rule = kWriteShared;
@@ -100,49 +96,49 @@ class alignas(32) FastTrackCell {
   }
 
   // The checks of a read or write without its effect: for accesses remembered elsewhere (atomics).
-  template <class OnRace>
-  void Check(const VectorClockOver<Allocator>& clock, bool is_write, OnRace&& on_race) const {
-    if (!clock.Covers(write_.epoch)) on_race(write_, EventKind::kWrite);
+  template <class Past, class OnRace>
+  [[gnu::always_inline]] void Check(const Past& past, bool is_write, OnRace&& on_race) const {
+    if (!past.Covers(write_)) on_race(write_, EventKind::kWrite);
     if (!is_write) return;
     if (!shared()) {
-      if (!clock.Covers(read_.epoch)) on_race(read_, EventKind::kRead);
+      if (!past.Covers(read_)) on_race(read_, EventKind::kRead);
       return;
     }
     readers().ForEach([&](const AccessRecord& reader) {
-      if (!clock.Covers(reader.epoch)) on_race(reader, EventKind::kRead);
+      if (!past.Covers(reader)) on_race(reader, EventKind::kRead);
     });
   }
 
   // The thread of `epoch` has read or written again what it had before, then, and nobody else has
   // done anything in between that this could race with: W_x or R_x(t) moves on, to now(what it
   // was). The checks find what came at the same time.
-  template <class Now, class OnRace>
-  void Repeat(bool is_write, Epoch epoch, const VectorClockOver<Allocator>& clock, Now&& now,
+  template <class Past, class Now, class OnRace>
+  void Repeat(Memory& memory, bool is_write, Epoch epoch, const Past& past, Now&& now,
               OnRace&& on_race) {
-    Check(clock, is_write, on_race);
+    Check(past, is_write, on_race);
+    const auto advanced = [&](const AccessRecord& record) {
+      return record.moment() <= epoch.clock() ? now(record) : record;
+    };
     if (is_write) {
-      if (write_.epoch.thread() == epoch.thread()) Advance(write_, epoch, now);
+      if (past.ThreadOf(write_) == epoch.thread()) write_ = advanced(write_);
     } else if (shared()) {
-      Readers readers = this->readers();
-      const std::uint32_t mine = readers.Find(epoch.thread());
-      AccessRecord read = mine < readers.size() ? readers.At(mine) : AccessRecord{};
-      Advance(read, epoch, now);
-      readers.Put(mine, read);
-      SetReaders(readers);
-    } else if (read_.epoch.empty() || read_.epoch.thread() == epoch.thread()) {
-      Advance(read_, epoch, now);
+      const Readers readers = this->readers();
+      const std::uint32_t mine = FindIn(readers, epoch.thread(), past);
+      PutIn(readers, mine, advanced(readers.At(mine)));
+    } else if (read_.empty() || past.ThreadOf(read_) == epoch.thread()) {
+      read_ = advanced(read_);
     } else {
-      SetReaders(Readers::New(read_, now(AccessRecord{})));
+      Share(memory, now(AccessRecord()));
     }
   }
 
-  // Replaces all accesses remembered by change(const AccessRecord&), of the same epochs.
+  // Replaces all accesses remembered by change(const AccessRecord&), of the same threads.
   template <class Change>
   void Transform(Change&& change) {
-    if (!write_.epoch.empty()) write_ = change(write_);
+    if (!write_.empty()) write_ = change(write_);
     if (shared()) {
       readers().Transform(change);
-    } else if (!read_.epoch.empty()) {
+    } else if (!read_.empty()) {
       read_ = change(read_);
     }
   }
@@ -151,11 +147,22 @@ class alignas(32) FastTrackCell {
   [[gnu::always_inline]] void Prefetch() const { Readers::Prefetch(read_); }
 
  private:
-  using Readers = ReaderList<Allocator>;
+  using Readers = ReaderList<Memory>;
 
-  template <class Now>
-  static void Advance(AccessRecord& record, Epoch epoch, Now&& now) {
-    if (record.epoch.clock() < epoch.clock()) record = now(record);
+  template <class Past>
+  [[gnu::always_inline]] static std::uint32_t FindIn(const Readers& readers, ThreadId thread,
+                                                     const Past& past) {
+    return readers.Find(thread, [&](const AccessRecord& read) { return past.ThreadOf(read); });
+  }
+  // What cannot be remembered leaves the thread's read before as it was, or is missed.
+  void PutIn(Readers readers, std::uint32_t at, const AccessRecord& read) {
+    if (read.empty()) [[unlikely]]
+      return;
+    readers.Put(at, read);
+    SetReaders(readers);
+  }
+  void Share(Memory& memory, const AccessRecord& read) {
+    if (!read.empty()) SetReaders(Readers::New(memory, read_, read));
   }
 
   bool shared() const { return Readers::IsIn(read_); }
@@ -175,6 +182,5 @@ class alignas(32) FastTrackCell {
   AccessRecord write_;
   AccessRecord read_;  // or Readers
 };
-static_assert(sizeof(FastTrackCell<HostAllocator>) == 32);
 
 }  // namespace trapline

@@ -41,30 +41,34 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
                                  LockEdges lock_edges = LockEdges::kOrder)
       : DetectorBase<Derived>(options, interface), synchronisation_(lock_edges) {}
 
-  void OnSynchronise(const Event& event, std::uint64_t /*index*/) { synchronisation_.Apply(event); }
+  void OnSynchronise(const Event& event, std::uint64_t index) {
+    synchronisation_.MoveTo(index);
+    synchronisation_.Apply(event);
+  }
 
   void OnAtomic(const Event& event, std::uint64_t index, bool access_counts,
                 bool synchronisation_counts) {
+    synchronisation_.MoveTo(index);
     // The synchronising store happens before the load that reads from it: join first, then check.
     if (synchronisation_counts) AtomicAcquire(event);
     if (access_counts) {
-      FollowOthers(event.thread);
+      FollowOthers(event.thread, index);
       derived().CheckAgainstPlain(event, index);
-      OrderByRule();
+      OrderByRule(index);
       RecordAtomic(event, index);
     }
     if (synchronisation_counts) AtomicRelease(event);
   }
 
   // Orders the threads whose accesses the ordering rule has just taken for synchronisation.
-  void OrderByRule() {
+  void OrderByRule(std::uint64_t index) {
     if (!this->race_log_.ordering().empty()) [[unlikely]]
-      OrderThose();
+      OrderThose(index);
   }
   // The thread is about to access something.
-  void FollowOthers(ThreadId thread) {
+  void FollowOthers(ThreadId thread, std::uint64_t index) {
     if (!followed_.empty()) [[unlikely]]
-      Follow(thread);
+      Follow(thread, index);
   }
 
   // Reports the races of a plain access with earlier atomic ones.
@@ -122,7 +126,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
   void RecordAtomic(const Event& event, std::uint64_t index) {
-    const TimedAccess entry{synchronisation_.EpochOf(event.thread), derived().LocksetOf(event),
+    const TimedAccess entry{synchronisation_.MomentOf(event.thread), derived().LocksetOf(event),
                             MakeAccess(event, index)};
     atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
@@ -178,7 +182,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     synchronisation_.Apply(event);
   }
 
-  [[gnu::noinline]] void OrderThose() {
+  [[gnu::noinline]] void OrderThose(std::uint64_t index) {
+    synchronisation_.MoveTo(index);
     const auto may_see = [](const Access& one, const Access& other) {
       return IsWrite(other.kind) && one.kind != EventKind::kWrite &&
              one.kind != EventKind::kAtomicWrite;
@@ -203,7 +208,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     }
   }
 
-  [[gnu::noinline]] void Follow(ThreadId thread) {
+  [[gnu::noinline]] void Follow(ThreadId thread, std::uint64_t index) {
+    synchronisation_.MoveTo(index);
     for (Followed& followed : followed_) {
       if (followed.thread != thread) continue;
       OrderAfter(thread, followed.other);

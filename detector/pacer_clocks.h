@@ -39,6 +39,11 @@ class PacerClocks {
   Counts counts;
 
   static const VectorClock& ClockOf(const ThreadClock& thread) { return *thread.clock; }
+  static Epoch EpochOf(const ThreadClock& thread) {
+    return {thread.thread, (*thread.clock)[thread.thread]};
+  }
+  static Epoch NowOf(const ThreadClock& thread) { return EpochOf(thread); }
+  static void MoveTo(std::uint64_t /*index*/) {}
 
   static void Start(ThreadClock& thread, ThreadId id) {
     thread.clock = std::make_shared<VectorClock>();

@@ -9,111 +9,104 @@
 
 namespace trapline {
 
-// The last read of each thread that has one, in one block of memory: the epochs side by side, and
-// then what else is known of the reads. Finding a thread's read, and finding that it is of the same
-// epoch, which is what most reads come to, touches the first cache lines only.
+// The last read of each thread that has one, in the order of their first ones, in one block of
+// memory: those of eight threads are a cache line.
 //
 // A value that refers to the block: copies share it, and one of them deletes it. Fits into an
-// AccessRecord that is none, so that a cell needs no header in the block. Not thread-safe.
-template <class Allocator>
+// AccessRecord. Not thread-safe. Memory: as BlockPool. threads(AccessRecord) tells a record's
+// thread, of an empty one none.
+template <class Memory>
 class ReaderList {
  public:
   // A list of two reads by different threads.
-  static ReaderList New(const AccessRecord& first, const AccessRecord& second) {
-    ReaderList list(Allocate(2), 2);
-    list.Set(0, first);
-    list.Set(1, second);
+  static ReaderList New(Memory& memory, const AccessRecord& first, const AccessRecord& second) {
+    ReaderList list(static_cast<AccessRecord*>(memory.Allocate(BytesFor(kFirstCapacity))),
+                    kFirstCapacity);
+    list.reads_[0] = first;
+    list.reads_[1] = second;
+    for (std::uint32_t i = 2; i < kFirstCapacity; ++i) list.reads_[i] = AccessRecord();
     return list;
   }
-  ReaderList NewCopy() const { return ReaderList(CopiedTo(Capacity()), size_); }
-  void Delete() { Allocator::Free(words_, BytesFor(Capacity())); }
+  ReaderList NewCopy() const { return CopyFor(capacity_); }
+  void Delete() { Memory::Free(reads_, BytesFor(capacity_)); }
 
-  // Whether `record` is what InRecord makes of a list: an epoch without a clock, but not the
-  // minimal one.
-  static bool IsIn(const AccessRecord& record) {
-    return record.epoch.bits() - 1 < (std::uint64_t{1} << kSizeBits) - 1;
-  }
+  static bool IsIn(const AccessRecord& record) { return record.IsOther(); }
   static ReaderList From(const AccessRecord& record) {
-    return ReaderList(reinterpret_cast<std::uint64_t*>(record.position_place),
-                      static_cast<std::uint32_t>(record.epoch.bits()));
+    const std::uint64_t bits = record.other();
+    return ReaderList(
+        reinterpret_cast<AccessRecord*>(bits & ((std::uint64_t{1} << kPointerBits) - 1)),
+        std::uint32_t{1} << (bits >> kPointerBits));
   }
   AccessRecord InRecord() const {
-    return {Epoch::FromBits(size_), reinterpret_cast<std::uint64_t>(words_)};
+    return AccessRecord::Other(static_cast<std::uint64_t>(__builtin_ctz(capacity_))
+                                   << kPointerBits |
+                               reinterpret_cast<std::uint64_t>(reads_));
   }
 
-  // Where the read of `thread` is; size() if there is none.
-  std::uint32_t Find(ThreadId thread) const {
-    std::uint32_t i = 0;
-    while (i < size_ && EpochAt(i).thread() != thread) ++i;
-    return i;
+  // Where the read of `thread` is or, without one, has room: at an empty one or behind the end.
+  template <class Threads>
+  std::uint32_t Find(ThreadId thread, Threads&& threads) const {
+    // In steps without a branch for each read, which would be hard to guess.
+    for (std::uint32_t begin = 0; begin < capacity_; begin += kStep) {
+      const std::uint32_t end = capacity_ < begin + kStep ? capacity_ : begin + kStep;
+      std::uint32_t found = 0;
+      for (std::uint32_t i = begin; i < end; ++i) {
+        found |= static_cast<std::uint32_t>((threads(reads_[i]) == thread) | reads_[i].empty())
+                 << (i - begin);
+      }
+      if (found != 0) return begin + static_cast<std::uint32_t>(__builtin_ctz(found));
+    }
+    return capacity_;
   }
-  std::uint32_t size() const { return size_; }
-  Epoch EpochAt(std::uint32_t i) const { return Epoch::FromBits(words_[i]); }
+  AccessRecord At(std::uint32_t i) const { return i < capacity_ ? reads_[i] : AccessRecord(); }
 
   // `record` becomes the last read of its thread, which Find has found at `i`.
   void Put(std::uint32_t i, const AccessRecord& record) {
-    if (i == size_) {
-      if (size_ == Capacity()) {
-        std::uint64_t* const larger = CopiedTo(2 * size_);
-        Delete();
-        words_ = larger;
-      }
-      ++size_;
+    if (i == capacity_) {
+      const ReaderList larger = CopyFor(2 * capacity_);
+      Delete();
+      *this = larger;
     }
-    Set(i, record);
+    reads_[i] = record;
   }
 
   // Calls visit(const AccessRecord&) for each read.
   template <class Visit>
   void ForEach(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < size_; ++i) visit(At(i));
+    for (std::uint32_t i = 0; i < capacity_ && !reads_[i].empty(); ++i) visit(reads_[i]);
   }
-  // Replaces each read by change(const AccessRecord&), one of the same epoch.
+  // Replaces each read by change(const AccessRecord&), one of the same thread.
   template <class Change>
   void Transform(Change&& change) {
-    for (std::uint32_t i = 0; i < size_; ++i) Set(i, change(At(i)));
+    for (std::uint32_t i = 0; i < capacity_ && !reads_[i].empty(); ++i)
+      reads_[i] = change(reads_[i]);
   }
-  AccessRecord At(std::uint32_t i) const { return {EpochAt(i), words_[Capacity() + i]}; }
 
   // A hint that the list will be searched, and perhaps changed, soon. If there is none, `record` is
   // asked for: that costs less than a branch that is hard to guess.
   [[gnu::always_inline]] static void Prefetch(const AccessRecord& record) {
-    const bool is_list = IsIn(record);
-    const char* const at = reinterpret_cast<const char*>(
-        is_list ? record.position_place : reinterpret_cast<std::uint64_t>(&record));
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + (is_list && record.epoch.bits() > kInLine / 2 ? 8 * kInLine : 0), 1);
+    __builtin_prefetch(IsIn(record) ? From(record).reads_ : &record, 1);
   }
 
  private:
-  static constexpr int kSizeBits = 24;  // there are no more threads
-  static_assert(kMaxThreads == ThreadId{1} << kSizeBits);
-  static constexpr std::uint32_t kInLine = 8;  // words in a cache line
+  static constexpr int kPointerBits = 56;
+  static constexpr std::uint32_t kFirstCapacity = 4;
+  static constexpr std::uint32_t kStep = 8;
 
-  ReaderList(std::uint64_t* words, std::uint32_t size) : words_(words), size_(size) {}
+  ReaderList(AccessRecord* reads, std::uint32_t capacity) : reads_(reads), capacity_(capacity) {}
 
-  // The next power of two: a list becomes larger by one read at a time, and never smaller.
-  std::uint32_t Capacity() const { return 1U << (32 - __builtin_clz(size_ - 1)); }
-  static std::uint64_t BytesFor(std::uint32_t capacity) { return capacity * sizeof(AccessRecord); }
-  static std::uint64_t* Allocate(std::uint32_t capacity) {
-    return static_cast<std::uint64_t*>(Allocator::Allocate(BytesFor(capacity)));
+  static std::uint64_t BytesFor(std::uint32_t capacity) {
+    return std::uint64_t{capacity} * sizeof(AccessRecord);
   }
-  std::uint64_t* CopiedTo(std::uint32_t capacity) const {
-    std::uint64_t* const words = Allocate(capacity);
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      words[i] = words_[i];
-      words[capacity + i] = words_[Capacity() + i];
-    }
-    return words;
+  ReaderList CopyFor(std::uint32_t capacity) const {
+    ReaderList copy(static_cast<AccessRecord*>(Memory::AllocateBeside(reads_, BytesFor(capacity))),
+                    capacity);
+    for (std::uint32_t i = 0; i < capacity; ++i) copy.reads_[i] = At(i);
+    return copy;
   }
 
-  void Set(std::uint32_t i, const AccessRecord& record) {
-    words_[i] = record.epoch.bits();
-    words_[Capacity() + i] = record.position_place;
-  }
-
-  std::uint64_t* words_;
-  std::uint32_t size_;  // at least 2
+  AccessRecord* reads_;     // the empty ones behind the others
+  std::uint32_t capacity_;  // a power of two
 };
 
 }  // namespace trapline

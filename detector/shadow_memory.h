@@ -1,9 +1,9 @@
 // Byte-exact shadow memory: what a detector remembers about every byte of the program's memory.
 //
-// A cell stands for all bytes that so far were always accessed together: a whole 8-byte word, half
-// of one, or a single byte. An access that cuts a cell splits it first, and both parts keep the
-// full history. So two accesses meet in a cell exactly when their bytes overlap, nothing is ever
-// evicted, and the usual aligned 4- and 8-byte accesses touch one cell each.
+// A cell stands for all bytes that so far were always accessed together: a line of 64 bytes, an
+// 8-byte word, half of one, or a single byte. An access that cuts a cell splits it first, and both
+// parts keep the full history. So two accesses meet in a cell exactly when their bytes overlap,
+// nothing is ever evicted, and the usual aligned 4- and 8-byte accesses touch one cell each.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,8 @@ class ShadowMemory {
   }
 
   // Calls visit(cell, address, size) for the cells that make up exactly [address, address+size), in
-  // ascending order, making them where there are none.
+  // ascending order, making them where there are none. Those of lines only if `size` is more than a
+  // line's, so that whoever remembers shorter accesses by their distance need not move them.
   template <class Visit>
   void ForEach(std::uint64_t address, std::uint64_t size, Visit&& visit) {
     const unsigned offset = address % kWordSize;
@@ -51,14 +52,15 @@ class ShadowMemory {
                 visit);
       return;
     }
-    Place place{};
-    ForEachWord(address, address + size, [&](std::uint64_t word, unsigned low, unsigned high) {
-      if (place.line == nullptr || word % kLineSize == 0) {
-        place = PlaceFor(word);
-      } else {
-        ++place.word;
+    ForEachLine(address, address + size, [&](std::uint64_t from, std::uint64_t to) {
+      Line& line = LineFor(from);
+      if (line.halves[0] == nullptr && to - from == kLineSize && size > kLineSize) {
+        if (line.all == nullptr) line.all = line_cell_pool_.New();
+        visit(*line.all, from, std::uint64_t{kLineSize});
+        return;
       }
-      VisitWord(place, word, low, high, visit);
+      MakeWords(line);
+      VisitWords(line, from, to, visit);
     });
   }
 
@@ -118,12 +120,17 @@ class ShadowMemory {
       const std::uint64_t first = std::max(address, base) - base;
       const std::uint64_t last = std::min(end - base, std::uint64_t{kPageSize}) - 1;
       for (std::uint64_t l = first / kLineSize; l <= last / kLineSize; ++l) {
-        if (page.lines[l].halves[0] == nullptr) continue;
-        const std::uint64_t line = base + l * kLineSize;
-        ForEachWord(std::max(address, line), std::min(end, line + kLineSize),
-                    [&](std::uint64_t word, unsigned low, unsigned high) {
-                      PeekWord(PlaceIn(page, word), word, low, high, visit);
-                    });
+        Line& line = page.lines[l];
+        if (!line.HasHistory()) continue;
+        const std::uint64_t from = std::max(address, base + l * kLineSize);
+        const std::uint64_t to = std::min(end, base + (l + 1) * kLineSize);
+        if (line.halves[0] == nullptr) {
+          visit(*line.all, from, to - from);
+          continue;
+        }
+        ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
+          PeekWord(PlaceIn(line, word), word, low, high, visit);
+        });
       }
     });
   }
@@ -187,11 +194,17 @@ class ShadowMemory {
  public:
   struct Line {
     // The cells of the words that are kWhole, or of the low halves of those that are kHalves; and
-    // of the high halves. Null: there are none; without the first, nothing has a history.
+    // of the high halves. Null: there are none.
     std::array<Cells*, 2> halves{};
-    // Those of the bytes of each word that is, or was, kBytes.
-    std::array<Cells*, kWordsPerLine>* bytes = nullptr;
+    union {
+      // With the first of the halves: the cells of the bytes of each word that is, or was, kBytes.
+      std::array<Cells*, kWordsPerLine>* bytes = nullptr;
+      // Without: the cell of the whole line. Null: nothing has a history.
+      Cell* all;
+    };
     std::array<Layout, kWordsPerLine> layout{};
+
+    bool HasHistory() const { return halves[0] != nullptr || all != nullptr; }
   };
 
  private:
@@ -229,6 +242,24 @@ class ShadowMemory {
             static_cast<unsigned>(std::min<std::uint64_t>(kWordSize, end - word)));
       address = word + kWordSize;
     }
+  }
+
+  // Calls visit(from, to) for the part of each line that [address, end) touches.
+  template <class Visit>
+  static void ForEachLine(std::uint64_t address, std::uint64_t end, Visit&& visit) {
+    while (address < end) {
+      const std::uint64_t next = std::min(end, address - address % kLineSize + kLineSize);
+      visit(address, next);
+      address = next;
+    }
+  }
+
+  // VisitWord for the words that [from, to) of the line touches.
+  template <class Visit>
+  void VisitWords(Line& line, std::uint64_t from, std::uint64_t to, Visit& visit) {
+    ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
+      VisitWord(PlaceIn(line, word), word, low, high, visit);
+    });
   }
 
   // Calls visit(base, page) for each page that has cells and touches [address, end), ascending.
@@ -341,18 +372,23 @@ class ShadowMemory {
 
   void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address, std::uint64_t end) {
     const auto clear = [](Cell& cell, std::uint64_t, std::uint64_t) { cell = Cell{}; };
-    const std::uint64_t last = std::min(end, base + kPageSize);
-    ForEachWord(std::max(address, base), last,
-                [&](std::uint64_t word, unsigned low, unsigned high) {
-                  const Place place = PlaceIn(page, word);
-                  if (place.line->halves[0] == nullptr) return;
-                  if (high - low < kWordSize) {
-                    VisitWord(place, word, low, high, clear);
-                  } else if (word % kLineSize == 0 && last - word >= kLineSize) {
-                    ClearLine(*place.line);
-                  } else {
-                    ClearWord(place);
+    ForEachLine(std::max(address, base), std::min(end, base + kPageSize),
+                [&](std::uint64_t from, std::uint64_t to) {
+                  Line& line = page.lines[from % kPageSize / kLineSize];
+                  if (!line.HasHistory()) return;
+                  if (to - from == kLineSize) {
+                    ClearLine(line);
+                    return;
                   }
+                  MakeWords(line);
+                  ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
+                    const Place place = PlaceIn(line, word);
+                    if (high - low < kWordSize) {
+                      VisitWord(place, word, low, high, clear);
+                    } else {
+                      ClearWord(place);
+                    }
+                  });
                 });
   }
 
@@ -371,7 +407,9 @@ class ShadowMemory {
     for (Cells* const cells : line.halves) {
       if (cells != nullptr) cells_pool_.Delete(cells);
     }
-    if (line.bytes != nullptr) {
+    if (line.halves[0] == nullptr) {
+      if (line.all != nullptr) line_cell_pool_.Delete(line.all);
+    } else if (line.bytes != nullptr) {
       for (Cells* const cells : *line.bytes) {
         if (cells != nullptr) cells_pool_.Delete(cells);
       }
@@ -395,23 +433,36 @@ class ShadowMemory {
     ++lines_version_;
   }
 
-  static Place PlaceIn(Page& page, std::uint64_t address) {
-    return {&page.lines[address % kPageSize / kLineSize],
-            static_cast<unsigned>(address % kLineSize / kWordSize)};
+  static Place PlaceIn(Line& line, std::uint64_t address) {
+    return {&line, static_cast<unsigned>(address % kLineSize / kWordSize)};
   }
 
   [[gnu::always_inline]] Page* FindPage(std::uint64_t address) const {
     return pages_.Find(address / kPageSize);
   }
 
-  Place PlaceFor(std::uint64_t address) {
+  Line& LineFor(std::uint64_t address) {
     Page* page = FindPage(address);
     if (page == nullptr) [[unlikely]]
       page = MakePage(address);
-    const Place place = PlaceIn(*page, address);
-    if (place.line->halves[0] == nullptr) [[unlikely]]
-      place.line->halves[0] = cells_pool_.New();
-    return place;
+    return page->lines[address % kPageSize / kLineSize];
+  }
+
+  Place PlaceFor(std::uint64_t address) {
+    Line& line = LineFor(address);
+    MakeWords(line);
+    return PlaceIn(line, address);
+  }
+
+  // Gives the words of the line cells of their own.
+  void MakeWords(Line& line) {
+    if (line.halves[0] != nullptr) [[likely]]
+      return;
+    line.halves[0] = cells_pool_.New();
+    Cell* const all = std::exchange(line.all, nullptr);
+    if (all == nullptr) return;
+    for (Cell& cell : *line.halves[0]) cell = *all;
+    line_cell_pool_.Delete(all);
   }
 
   [[gnu::noinline]] Page* MakePage(std::uint64_t address) {
@@ -426,6 +477,7 @@ class ShadowMemory {
   }
 
   SlabPool<Cells> cells_pool_;
+  SlabPool<Cell> line_cell_pool_;
   SlabPool<ByteCells> byte_cells_pool_;
   SlabPool<Page> page_pool_;
   PageTable<Page> pages_;

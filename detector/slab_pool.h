@@ -1,14 +1,12 @@
 // Memory for many objects of one type.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <new>
 #include <vector>
+
+#include "detector/slab.h"
 
 namespace trapline {
 
@@ -49,22 +47,15 @@ class SlabPool {
     Slot* next;  // of the free ones
     alignas(T) std::byte object[sizeof(T)];
   };
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
 
-  static constexpr std::size_t kHugePage = 2 << 20;
   static constexpr std::size_t kFirstSlots = 16;
 
   // Slabs grow, so that little is taken for little.
   void AddSlab() {
     const bool large = next_bytes_ >= kHugePage;
     const std::size_t bytes = large ? kHugePage : next_bytes_;
-    void* const memory = std::aligned_alloc(large ? kHugePage : alignof(Slot), bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    slabs_.emplace_back(memory);
-    if (large) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
-    fresh_ = static_cast<Slot*>(memory);
+    slabs_.push_back(AllocateSlab(large ? kHugePage : alignof(Slot), bytes));
+    fresh_ = static_cast<Slot*>(slabs_.back().get());
     end_ = fresh_ + bytes / sizeof(Slot);
     next_bytes_ = std::min(2 * bytes, kHugePage);
   }
@@ -73,7 +64,7 @@ class SlabPool {
   Slot* fresh_ = nullptr;  // [fresh_, end_): never used
   Slot* end_ = nullptr;
   std::size_t next_bytes_ = kFirstSlots * sizeof(Slot);
-  std::vector<std::unique_ptr<void, Free>> slabs_;
+  std::vector<Slab> slabs_;
 };
 
 }  // namespace trapline

@@ -26,6 +26,14 @@ struct PlainClocks {
   using ObjectClock = VectorClock;
 
   static const VectorClock& ClockOf(const ThreadClock& thread) { return thread.clock; }
+  // E_t, in which the thread is since its last release.
+  static Epoch EpochOf(const ThreadClock& thread) {
+    return {thread.thread, thread.clock[thread.thread]};
+  }
+  // The epoch to remember with what the thread does now.
+  static Epoch NowOf(const ThreadClock& thread) { return EpochOf(thread); }
+  // The position in the stream, as far as clocks follow it.
+  static void MoveTo(std::uint64_t /*index*/) {}
 
   // The first state of a thread: C_t = inc_t(⊥).
   static void Start(ThreadClock& clock, ThreadId thread) {
@@ -71,6 +79,11 @@ class Synchronisation {
 
   // E_t, the current epoch of `thread`.
   [[gnu::always_inline]] Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
+
+  // The epoch to remember with what `thread` does now.
+  Epoch MomentOf(ThreadId thread) { return clocks_.NowOf(StateOf(thread).clock); }
+  // What follows happens at this position in the stream, which never falls.
+  void MoveTo(std::uint64_t index) { clocks_.MoveTo(index); }
 
   // Both at once.
   struct Now {
@@ -233,14 +246,13 @@ class Synchronisation {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
     ThreadState& state = threads_[thread];
     clocks_.Start(state.clock, thread);
-    state.epoch = Epoch(thread, clocks_.ClockOf(state.clock)[thread]);
+    state.epoch = clocks_.EpochOf(state.clock);
     return state;
   }
 
   void Increment(ThreadState& t) {
     clocks_.Increment(t.clock);
-    const ThreadId thread = t.epoch.thread();
-    t.epoch = Epoch(thread, clocks_.ClockOf(t.clock)[thread]);
+    t.epoch = clocks_.EpochOf(t.clock);
   }
   void Join(ThreadState& t, const ObjectClock& object) {
     ++operations_;

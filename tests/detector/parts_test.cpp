@@ -1,6 +1,7 @@
 // The parts that detectors share, each against a plain twin.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -9,7 +10,7 @@
 
 #include "detector/access_places.h"
 #include "detector/barrier_rounds.h"
-#include "detector/fasttrack_core.h"
+#include "detector/block_pool.h"
 #include "detector/lockset.h"
 #include "detector/page_table.h"
 #include "detector/reader_list.h"
@@ -29,7 +30,6 @@ TEST(EpochTest, PacksThreadAndClock) {
       EXPECT_EQ(epoch.thread(), thread);
       EXPECT_EQ(epoch.clock(), clock);
       EXPECT_EQ(epoch.empty(), clock == 0);
-      EXPECT_EQ(Epoch::FromBits(epoch.bits()), epoch);
     }
   }
 }
@@ -124,8 +124,8 @@ void CompareShadowWithMap(std::uint64_t seed) {
   };
   for (int step = 0; step < 3000; ++step) {
     const std::uint64_t at = address();
-    static constexpr std::uint64_t kSizes[] = {1, 2, 4, 4, 8, 8, 8, 16, 24};
-    std::uint64_t size = kSizes[random() % 9];
+    static constexpr std::uint64_t kSizes[] = {1, 2, 4, 4, 8, 8, 8, 16, 24, 72, 144};
+    std::uint64_t size = kSizes[random() % 11];
     const std::uint64_t aligned = size <= 8 && random() % 4 != 0 ? at / size * size : at;
     switch (random() % 12) {
       case 0:
@@ -165,14 +165,15 @@ void CompareShadowWithMap(std::uint64_t seed) {
         break;
       }
     }
+    constexpr std::uint64_t kSeen = 256;  // bytes; no access ends beyond
     for (const std::uint64_t base : {0x3000000ULL - 64, 0x5001000ULL - 64}) {
       std::map<std::uint64_t, std::vector<int>> seen;
-      shadow.ForEachExisting(base, 128, [&](Cell& cell, std::uint64_t a, std::uint64_t s) {
+      shadow.ForEachExisting(base, kSeen, [&](Cell& cell, std::uint64_t a, std::uint64_t s) {
         for (std::uint64_t b = a; b < a + s; ++b) {
           if (!cell.steps.empty()) seen[b] = cell.steps;
         }
       });
-      for (std::uint64_t b = base; b < base + 128; ++b) {
+      for (std::uint64_t b = base; b < base + kSeen; ++b) {
         const auto expected = twin.contains(b) ? twin[b] : std::vector<int>{};
         ASSERT_EQ(seen.contains(b) ? seen[b] : std::vector<int>{}, expected)
             << "seed " << seed << " step " << step << " byte " << std::hex << b;
@@ -188,6 +189,27 @@ TEST(ShadowMemoryTest, AgreesWithAMapOfBytes) {
   }
 }
 
+TEST(ShadowMemoryTest, LinesOfLongAccessesHaveOneCell) {
+  ShadowMemory<History> shadow;
+  const auto cells_of = [&](std::uint64_t address, std::uint64_t size) {
+    unsigned cells = 0;
+    shadow.ForEach(address, size, [&](History& cell, std::uint64_t, std::uint64_t) {
+      cell.steps.push_back(1);
+      ++cells;
+    });
+    return cells;
+  };
+  EXPECT_EQ(cells_of(0x1000, 64), 8U);
+  EXPECT_EQ(cells_of(0x1000, 4096), 8U + 63);
+  EXPECT_EQ(cells_of(0x1048, 4), 1U);
+  EXPECT_EQ(cells_of(0x1000, 4096), 8U + 9 + 62);
+  EXPECT_EQ(cells_of(0x1008, 4096), 7U + 9 + 62 + 1);
+  shadow.Clear(0x1084, 0x1000 - 0x84);
+  EXPECT_EQ(shadow.FindExact(0x1088, 8)->steps.size(), 0U);
+  EXPECT_EQ(shadow.FindExact(0x1080, 4)->steps.size(), 3U);
+  EXPECT_EQ(shadow.FindExact(0x10c0, 8), nullptr);
+}
+
 TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
   ShadowMemory<History> shadow;
   const auto touch = [](History& cell, std::uint64_t, std::uint64_t) { cell.steps = {1}; };
@@ -201,72 +223,144 @@ TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
   EXPECT_EQ(shadow.FindExact(std::uint64_t{1} << 40, 8), nullptr);
 }
 
-TEST(AccessRecordTest, KeepsPositionAndPlace) {
-  const std::uint64_t position = (std::uint64_t{1} << 40) - 2;
-  const AccessRecord record = AccessRecord::Make(Epoch(5, 9), position, 0xfffffe);
-  EXPECT_EQ(record.epoch, Epoch(5, 9));
-  EXPECT_EQ(record.position(), position);
+TEST(AccessRecordTest, KeepsMomentAndPlace) {
+  const Clock moment = (Clock{1} << 39) - 1;
+  const AccessRecord record(moment, 0xfffffe);
+  EXPECT_EQ(record.moment(), moment);
   EXPECT_EQ(record.place(), 0xfffffe);
+  EXPECT_FALSE(record.empty());
+  EXPECT_FALSE(record.IsOther());
+  EXPECT_TRUE(record.IsAfter(moment - 1));
+  EXPECT_FALSE(record.IsAfter(moment));
+  EXPECT_TRUE(AccessRecord().empty());
+  EXPECT_FALSE(AccessRecord().IsAfter(0));
+  const std::uint64_t value = ~std::uint64_t{0} >> 1;
+  EXPECT_TRUE(AccessRecord::Other(value).IsOther());
+  EXPECT_EQ(AccessRecord::Other(value).other(), value);
+  EXPECT_FALSE(AccessRecord::Other(value).IsAfter(0));
 }
 
 TEST(AccessPlacesTest, EqualPlacesHaveOneNumber) {
   AccessPlaces places;
   std::mt19937 random(1);
   std::map<PlaceId, AccessPlace> known;
-  for (int i = 0; i < 20000; ++i) {
-    const AccessPlace place{random() % 30, random() % 5 * 8,
-                            static_cast<std::uint32_t>(random() % 2 * 4),
-                            static_cast<std::uint32_t>(random() % 5)};
+  for (int i = 0; i < 40000; ++i) {
+    const AccessPlace place{
+        random() % 30, random() % 5 * 8, static_cast<std::uint32_t>(random() % 2 * 4),
+        static_cast<std::uint32_t>(random() % 5), static_cast<ThreadId>(random() % 3)};
     const PlaceId id = places.IdOf(place);
     ASSERT_NE(id, 0);
     ASSERT_EQ(known.emplace(id, place).first->second, place);
+    ASSERT_EQ(places.ThreadOf(id), place.thread);
   }
-  EXPECT_EQ(known.size(), 30 * 5 * 2 * 5);
-  EXPECT_EQ(places.id_limit(), known.size() + 1);
+  EXPECT_EQ(known.size(), 30 * 5 * 2 * 5 * 3);
+  EXPECT_GT(places.id_limit(), known.size());
+  EXPECT_LT(places.id_limit(), known.size() + 300);
+  EXPECT_EQ(places.ThreadOf(0), kMaxThreads);
 }
 
 TEST(AccessPlacesTest, NumbersOfForgottenPlacesAreUsedAgain) {
   AccessPlaces places;
-  for (std::uint64_t ip = 0; ip < 1000; ++ip) places.IdOf({ip, 0, 8, 0});
-  const PlaceId kept = places.IdOf({7, 0, 8, 0});
-  std::vector<bool> used(places.id_limit());
+  const auto place = [](ThreadId thread, std::uint64_t ip) {
+    return AccessPlace{ip, 0, 8, 0, thread};
+  };
+  const auto ask_for_a_thousand = [&](std::uint64_t ip) {
+    std::set<PlaceId> ids;
+    for (unsigned i = 0; i < 1000; ++i) ids.insert(places.IdOf(place(i % 4, ip + i)));
+    EXPECT_EQ(ids.size(), 1000U);
+    return ids;
+  };
+  ask_for_a_thousand(0);
+  const std::size_t limit = places.id_limit();
+  const PlaceId kept = places.IdOf(place(3, 7));
+  std::vector<bool> used(limit);
   used[kept] = true;
   places.Collect(used);
-  for (std::uint64_t ip = 2000; ip < 2999; ++ip) EXPECT_NE(places.IdOf({ip, 0, 8, 0}), kept);
-  EXPECT_EQ(places.id_limit(), 1001);
-  EXPECT_EQ(places.IdOf({7, 0, 8, 0}), kept);
+  EXPECT_FALSE(ask_for_a_thousand(2000).contains(kept));
+  EXPECT_LE(places.id_limit(), limit + AccessPlaces::kBlock);
+  EXPECT_EQ(places.IdOf(place(3, 7)), kept);
+  EXPECT_EQ(places.ThreadOf(kept), 3U);
+}
+
+TEST(AccessPlacesTest, ThereAreOnlySoMany) {
+  constexpr std::size_t kLimit = 1 << 20;
+  AccessPlaces places(kLimit);
+  // One for each thread: they take most room.
+  constexpr ThreadId kMost = kLimit / AccessPlaces::kBlock - 1;
+  for (ThreadId thread = 0; thread < kMost; ++thread)
+    ASSERT_NE(places.IdOf({1, 0, 8, 0, thread}), 0U);
+  EXPECT_EQ(places.IdOf({1, 0, 8, 0, kMost}), 0U);
+  EXPECT_TRUE(places.WantsCollection());
+  places.Collect(std::vector<bool>(places.id_limit()));
+  EXPECT_FALSE(places.WantsCollection());
+  EXPECT_NE(places.IdOf({1, 0, 8, 0, kMost}), 0U);
 }
 
 TEST(ReaderListTest, KeepsTheLastReadOfEachThread) {
-  using List = ReaderList<HostAllocator>;
-  const auto record = [](ThreadId thread, Clock clock) {
-    return AccessRecord::Make(Epoch(thread, clock), clock, 100 + static_cast<PlaceId>(clock));
+  using List = ReaderList<BlockPool>;
+  BlockPool pool;
+  const auto thread_of = [](const AccessRecord& record) {
+    return record.empty() ? kMaxThreads : record.place() - 1;
   };
   std::mt19937 random(1);
-  std::map<ThreadId, AccessRecord> expected{{3, record(3, 1)}, {5, record(5, 1)}};
-  List list = List::New(record(3, 1), record(5, 1));
-  for (Clock clock = 2; clock < 500; ++clock) {
+  std::map<ThreadId, AccessRecord> expected{{3, {1, 4}}, {5, {1, 6}}};
+  std::vector<ThreadId> order{3, 5};
+  List list = List::New(pool, expected[3], expected[5]);
+  for (Clock moment = 2; moment < 500; ++moment) {
     const auto thread = static_cast<ThreadId>(random() % 40);
-    const std::uint32_t at = list.Find(thread);
-    EXPECT_EQ(at < list.size(), expected.contains(thread));
-    list.Put(at, record(thread, clock));
-    EXPECT_EQ(list.At(list.Find(thread)), record(thread, clock));
-    expected[thread] = record(thread, clock);
+    const AccessRecord record(moment, thread + 1);
+    const std::uint32_t at = list.Find(thread, thread_of);
+    EXPECT_EQ(!list.At(at).empty(), expected.contains(thread));
+    list.Put(at, record);
+    EXPECT_EQ(list.At(list.Find(thread, thread_of)), record);
+    if (!expected.contains(thread)) order.push_back(thread);
+    expected[thread] = record;
     EXPECT_TRUE(List::IsIn(list.InRecord()));
     list = List::From(list.InRecord());
-    EXPECT_EQ(list.size(), expected.size());
   }
   List copy = list.NewCopy();
   list.Delete();
-  std::map<ThreadId, AccessRecord> found;
+  std::size_t next = 0;
   copy.ForEach([&](const AccessRecord& read) {
-    EXPECT_TRUE(found.emplace(read.epoch.thread(), read).second);
+    ASSERT_LT(next, order.size());
+    EXPECT_EQ(read, expected[order[next++]]);
   });
-  EXPECT_EQ(found, expected);
+  EXPECT_EQ(next, order.size());
   copy.Delete();
   EXPECT_FALSE(List::IsIn(AccessRecord{}));
-  EXPECT_FALSE(List::IsIn(record(0, 1)));
-  EXPECT_FALSE(List::IsIn(record(kMaxThreads - 1, 1)));
+  EXPECT_FALSE(List::IsIn(AccessRecord(1, 1)));
+}
+
+TEST(BlockPoolTest, BlocksAreApartAndUsedAgain) {
+  BlockPool pool;
+  struct Block {
+    std::uint64_t* words;
+    std::size_t bytes;
+  };
+  std::vector<Block> live;
+  std::set<std::uint64_t*> ever;
+  std::mt19937 random(1);
+  for (std::uint64_t step = 1; step < 60000; ++step) {
+    if (random() % 3 != 0 || live.empty()) {
+      const std::size_t bytes = std::size_t{8} << (step % 1000 == 0 ? random() % 14 : random() % 6);
+      void* const block = live.empty() || random() % 2 == 0
+                              ? pool.Allocate(bytes)
+                              : BlockPool::AllocateBeside(live.back().words, bytes);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block) % std::min<std::size_t>(bytes, 64), 0U);
+      live.push_back({static_cast<std::uint64_t*>(block), bytes});
+      ever.insert(live.back().words);
+      std::fill_n(live.back().words, bytes / 8, reinterpret_cast<std::uintptr_t>(block));
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      const Block& block = live.back();
+      for (std::size_t i = 0; i < block.bytes / 8; ++i)
+        ASSERT_EQ(block.words[i], reinterpret_cast<std::uintptr_t>(block.words));
+      BlockPool::Free(block.words, block.bytes);
+      live.pop_back();
+    }
+  }
+  EXPECT_LT(ever.size(), live.size() + 2000);
+  for (const Block& block : live) BlockPool::Free(block.words, block.bytes);
 }
 
 TEST(PageTableTest, FindsWhatIsThere) {

@@ -100,6 +100,7 @@ class Generator {
   std::pair<std::uint64_t, std::uint64_t> Range() {
     const std::uint64_t word = Below(options_.words);
     if (!options_.overlaps) return {kMemory + 8 * word, 8};
+    if (OneIn(24)) return {kMemory + 8 * word, 144};  // whole lines of shadow memory
     static constexpr std::array<std::uint64_t, 8> kSizes{1, 2, 4, 4, 8, 8, 8, 16};
     const std::uint64_t size = kSizes[Below(kSizes.size())];
     std::uint64_t offset = size < 8 ? Below(8 / size) * size : 0;

@@ -21,7 +21,7 @@ struct TraceOptions {
   bool barriers = true;
   bool atomics = true;
   bool remaps = true;    // clear and copy history
-  bool overlaps = true;  // accesses of all sizes and alignments; otherwise whole words
+  bool overlaps = true;  // accesses of all sizes and alignments, some long; otherwise whole words
   bool joins = true;     // otherwise threads are never joined
   int words = 4;         // 8-byte words of memory that are accessed
   int locations =
