@@ -12,6 +12,22 @@
     .endr
     .endm
 
+// rax = the queue's head; goes to `full` if no more than `kept` entries are free. Changes flags and r8.
+    .macro QUEUE_HEAD full, kept = 0
+    mov TRAPLINE_QUEUE_HEAD, %rax
+    mov %rax, %r8
+    sub TRAPLINE_QUEUE_TAIL, %r8
+    cmp $(TRAPLINE_QUEUE_ENTRIES - \kept), %r8
+    jae \full
+    .endm
+
+// Where entry rax of the queue lies, in words from its start. Changes flags and `register`.
+    .macro QUEUE_ENTRY register
+    mov %eax, %\register\()d
+    and $(TRAPLINE_QUEUE_ENTRIES - 1), %\register\()d
+    lea (%\register, %\register, 4), %\register
+    .endm
+
     .section .rodata.trapline_agent, "a", @progbits
     .balign 4096
     .globl trapline_agent_begin, trapline_agent_end
@@ -52,7 +68,7 @@ trapline_agent_syscall_cached:
     mov TRAPLINE_FUTEX_RETURN, %rcx
 trapline_agent_syscall_leave:
     mov %rsp, %r11
-    mov $(TRAPLINE_EXCEPTION_STACK_TOP - 256), %rsp
+    mov $TRAPLINE_AGENT_STACK_TOP, %rsp
     push %r11
     pushfq
     pop %r11
@@ -64,7 +80,7 @@ trapline_agent_syscall_ring3:
 // Futex calls that need not leave, as docs/monitor.md says. Registers but r11 are the program's at the end.
 2:  mov TRAPLINE_FUTEX_RETURN, %rcx
     mov %rsp, TRAPLINE_FUTEX_RSP
-    mov $(TRAPLINE_EXCEPTION_STACK_TOP - 256), %rsp
+    mov $TRAPLINE_AGENT_STACK_TOP, %rsp
     pushfq
     push %rax
     push %r8
@@ -127,11 +143,7 @@ trapline_agent_futex:
     jz trapline_agent_futex_leave
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je trapline_agent_futex_leave
-    mov TRAPLINE_QUEUE_HEAD, %rax
-    mov %rax, %r8
-    sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $TRAPLINE_QUEUE_ENTRIES, %r8
-    jae trapline_agent_futex_leave
+    QUEUE_HEAD trapline_agent_futex_leave
     mov %edi, %r8d
     and $TRAPLINE_FUTEX_WAITERS_MASK, %r8d
     mfence
@@ -140,9 +152,7 @@ trapline_agent_futex:
     cmpl $0, TRAPLINE_FUTEX_UNKNOWN_WAITERS
     jne trapline_agent_futex_leave
     END_OF_EPOCH %r9
-    mov %eax, %r9d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9d
-    lea (%r9, %r9, 4), %r9
+    QUEUE_ENTRY r9
     mov $1, %r8d
     lock xadd %r8, TRAPLINE_SHARED_PAGE
     mov %r8, TRAPLINE_EVENT_QUEUE(, %r9, 8)
@@ -206,11 +216,7 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     jne 1f
     cmp $TRAPLINE_FIRST_LASTING_EVENT, %rdi     // with one thread, synchronisation means nothing
     jb 2f
-1:  mov TRAPLINE_QUEUE_HEAD, %rax
-    mov %rax, %r8
-    sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $TRAPLINE_QUEUE_ENTRIES, %r8
-    jae trapline_agent_event_full
+1:  QUEUE_HEAD trapline_agent_event_full
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 9f                           // nothing is a repeat, and not all is in view
     cmpq $0, TRAPLINE_THREAD_REPEAT_USER
@@ -294,9 +300,7 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     jb 3b
     jmp 5f
 4:  END_OF_EPOCH %r9
-5:  mov %rax, %r9
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r9
-    lea (%r9, %r9, 4), %r9
+5:  QUEUE_ENTRY r9
     mov $1, %r8d
     lock xadd %r8, TRAPLINE_SHARED_PAGE
     mov %r8, TRAPLINE_EVENT_QUEUE(, %r9, 8)
@@ -358,11 +362,7 @@ trapline_agent_access_out:
 trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = registers or 0
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 9f
-    mov TRAPLINE_QUEUE_HEAD, %rax
-    mov %rax, %r8
-    sub TRAPLINE_QUEUE_TAIL, %r8
-    cmp $(TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - TRAPLINE_MOST_REPEATS_AT_ONCE - 2), %r8
-    jae trapline_agent_cache_full
+    QUEUE_HEAD trapline_agent_cache_full, (TRAPLINE_MOST_FRAMES_AT_ONCE + TRAPLINE_MOST_REPEATS_AT_ONCE + 2)
 
     decq TRAPLINE_CACHE_LEAVE_AFTER
     jnz 1f
@@ -415,9 +415,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
 5:  test %ecx, %ecx
     jz 6f
     lea 16(%r11), %r11w
-    mov %eax, %r8d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
-    lea (%r8, %r8, 4), %r8
+    QUEUE_ENTRY r8
     push %rdx
     mov TRAPLINE_SHARED_PAGE, %rdx
     mov %rdx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
@@ -450,9 +448,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     END_OF_EPOCH %r8
 1:  mov $1, %ecx
     lock xadd %rcx, TRAPLINE_SHARED_PAGE
-8:  mov %eax, %r8d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
-    lea (%r8, %r8, 4), %r8
+8:  QUEUE_ENTRY r8
     mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
     movq $TRAPLINE_QUEUED_ACCESS, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
     mov %rsi, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
@@ -511,9 +507,7 @@ trapline_agent_to_queued:
 
     // A long access at the program's \register, of %r10 bytes, the frame being in the upper half of %r9.
     .macro QUEUE_LONG kind, register
-    mov %eax, %r8d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
-    lea (%r8, %r8, 4), %r8
+    QUEUE_ENTRY r8
     mov TRAPLINE_SHARED_PAGE, %rcx
     mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
     lea \kind(%r9), %rcx
@@ -559,9 +553,7 @@ trapline_agent_to_queued:
     je 11f
     cmp $TRAPLINE_EVENT_WRITE, %r10
     jne trapline_agent_cache_many
-11: mov %eax, %r8d
-    and $(TRAPLINE_QUEUE_ENTRIES - 1), %r8d
-    lea (%r8, %r8, 4), %r8
+11: QUEUE_ENTRY r8
     mov TRAPLINE_SHARED_PAGE, %rcx
     mov %rcx, TRAPLINE_EVENT_QUEUE(, %r8, 8)
     shl $32, %r9

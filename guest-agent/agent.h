@@ -130,8 +130,7 @@ struct FutexState {
 struct FutexRegisters {
   std::uint64_t r9, r8, rax, rflags;
 };
-inline constexpr std::uint64_t kFutexStack =
-    TRAPLINE_EXCEPTION_STACK_TOP - 256 - sizeof(FutexRegisters);
+inline constexpr std::uint64_t kFutexStack = TRAPLINE_AGENT_STACK_TOP - sizeof(FutexRegisters);
 
 // First page of the thread page region: the thread-identity channel. The guest scheduler (the
 // monitor, when it puts a guest thread on a vCPU) writes it; every later check, trap and log record
@@ -152,8 +151,8 @@ struct ThreadPage {
   // repeats.h: 1 + the number of the thread's table, or kUsedByOthers, or 0 where repeats are not
   // looked for and their memory is not there.
   std::uint64_t repeat_user;
-  std::uint64_t repeat_table, repeat_sites;  // addresses of the thread's own; 0 if it has none
-  std::uint64_t repeats;                     // how many accesses were found to be repeats
+  std::uint64_t repeat_table, repeat_write_sites;  // addresses of the thread's own; 0: it has none
+  std::uint64_t repeats;                           // how many accesses were found to be repeats
   FutexState futex;
   ThreadCounters counters;
   // Frame for the resume entries.
@@ -175,8 +174,8 @@ static_assert(offsetof(ThreadPage, repeat_user) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_USER);
 static_assert(offsetof(ThreadPage, repeat_table) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_TABLE);
-static_assert(offsetof(ThreadPage, repeat_sites) + TRAPLINE_THREAD_PAGE ==
-              TRAPLINE_THREAD_REPEAT_SITES);
+static_assert(offsetof(ThreadPage, repeat_write_sites) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_REPEAT_WRITE_SITES);
 static_assert(offsetof(ThreadPage, repeats) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REPEATS);
 constexpr std::size_t FutexField(std::size_t offset) {
   return TRAPLINE_THREAD_PAGE + offsetof(ThreadPage, futex) + offset;

@@ -99,11 +99,17 @@ trapline_fast_repeat_\log2\()_\write:
     cmp $1, %esi
     sbb $0, %esi
     add %rax, %rdi
-    shr $1, %eax
-    add TRAPLINE_THREAD_REPEAT_SITES, %rax
+    .if \write
+    shr $2, %eax
+    add TRAPLINE_THREAD_REPEAT_WRITE_SITES, %rax
+    .endif
     .set piece, 0
     .rept pieces
-    mov %edx, 16 * \write + 4 * piece(%rax, %rcx, 4)
+    .if \write
+    mov %edx, 4 * piece(%rax, %rcx, 4)
+    .else
+    mov %edx, TRAPLINE_REPEAT_LINE_READ_SITES + 4 * piece(%rdi, %rcx, 4)
+    .endif
     .set piece, piece + 1
     .endr
     .set piece, 0

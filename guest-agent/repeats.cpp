@@ -87,7 +87,7 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(&site));
   const unsigned write = site.write ? 1 : 0;
   std::uint32_t* const moments = Repeats().tables[slot][part.line].moments[write];
-  std::uint32_t* const sites = Repeats().sites[slot][part.line][write];
+  std::uint32_t* const sites = SitesOf(slot, part.line, site.write);
   for (std::uint32_t i = part.first; i < part.first + part.count; ++i) {
     sites[i] = number;
     __atomic_store_n(&moments[i], moment, __ATOMIC_RELEASE);

@@ -67,9 +67,13 @@ struct alignas(64) RepeatLine {
   // Of each piece's last repeated read, and write: lower half of the number of the event that was
   // next, 0: not repeated since it was told.
   std::uint32_t moments[2][kRepeatPieces];
+  // The site (translator/access_site.h) of each piece's last repeated read. Those of writes, which
+  // are fewer, are in RepeatMemory::write_sites.
+  std::uint32_t read_sites[kRepeatPieces];
 };
 static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
-              offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS);
+              offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS &&
+              offsetof(RepeatLine, read_sites) == TRAPLINE_REPEAT_LINE_READ_SITES);
 inline constexpr unsigned kToldShift = TRAPLINE_REPEAT_TOLD_SHIFT;
 inline constexpr unsigned kGrantedShift = kToldShift + kRepeatPieces;
 inline constexpr std::uint64_t kLineNumber = (1ull << kToldShift) - 1;
@@ -171,14 +175,19 @@ struct RepeatMemory {
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
   alignas(kRepeatHugePage) RepeatLine tables[kRepeatThreads][kRepeatLines];
-  // The site (translator/access_site.h) of each piece's last repeat.
-  alignas(kRepeatHugePage) std::uint32_t sites[kRepeatThreads][kRepeatLines][2][kRepeatPieces];
+  // The site of each piece's last repeated write.
+  alignas(kRepeatHugePage) std::uint32_t write_sites[kRepeatThreads][kRepeatLines][kRepeatPieces];
 };
 static_assert(offsetof(RepeatMemory, enabled) == 0);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
 static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
 
 inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
+
+// The sites of a line's pieces.
+inline std::uint32_t* SitesOf(unsigned slot, std::uint32_t line, bool write) {
+  return write ? Repeats().write_sites[slot][line] : Repeats().tables[slot][line].read_sites;
+}
 
 inline std::uint32_t WordOf(std::uint32_t index) {
   return __atomic_load_n(&Repeats().use[index], __ATOMIC_ACQUIRE);
@@ -234,7 +243,7 @@ void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted
                                           __ATOMIC_ACQUIRE)) {
       }
       if (moment == 0 || !wanted(moment)) continue;
-      const std::uint32_t site = Repeats().sites[slot][number][write][piece];
+      const std::uint32_t site = SitesOf(slot, number, write != 0)[piece];
       const std::uint64_t at = address + piece * grain;
       if (repeat.size != 0 && repeat.moment == moment && repeat.site == site &&
           repeat.address + repeat.size == at) {

@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <climits>
 #include <new>
 
 #include "hypervisor/client_requests.h"
+#include "hypervisor/link_target.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -21,6 +22,9 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // since Linux 6.1
 #endif
 
 namespace trapline {
@@ -45,12 +49,7 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
 }
 
 // The file behind a descriptor, by name; empty when it has none.
-std::string FileOf(int fd) {
-  char target[PATH_MAX];
-  const ssize_t length =
-      readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), target, sizeof target);
-  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
-}
+std::string FileOf(int fd) { return LinkTarget(fmt::format("/proc/self/fd/{}", fd)); }
 
 bool Reserve(std::uint64_t start, std::uint64_t end) {
   void* got = mmap(Pointer(start), end - start, PROT_NONE,
@@ -118,31 +117,34 @@ std::map<std::uint64_t, Region> AddressSpace::Regions() const {
   return regions_;
 }
 
-std::vector<Range> AddressSpace::CoveredParts(std::uint64_t start, std::uint64_t end) const {
-  std::vector<Range> parts;
+template <class Visit>
+void AddressSpace::ForEachRegion(std::uint64_t start, std::uint64_t end, Visit&& visit) const {
   auto it = regions_.upper_bound(start);
   if (it != regions_.begin()) --it;
   for (; it != regions_.end() && it->first < end; ++it) {
     const Range part{std::max(start, it->first), std::min(end, it->second.end)};
-    if (part.start >= part.end) continue;
+    if (part.start < part.end) visit(part, it->first, it->second);
+  }
+}
+
+std::vector<Range> AddressSpace::CoveredParts(std::uint64_t start, std::uint64_t end) const {
+  std::vector<Range> parts;
+  ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region&) {
     if (!parts.empty() && parts.back().end == part.start) {
       parts.back().end = part.end;
     } else {
       parts.push_back(part);
     }
-  }
+  });
   return parts;
 }
 
 // The parts of the range whose host mapping the program may change.
 std::vector<Range> AddressSpace::OwnParts(std::uint64_t start, std::uint64_t end) const {
   std::vector<Range> parts;
-  auto it = regions_.upper_bound(start);
-  if (it != regions_.begin()) --it;
-  for (; it != regions_.end() && it->first < end; ++it) {
-    const Range part{std::max(start, it->first), std::min(end, it->second.end)};
-    if (part.start < part.end && !it->second.borrowed) parts.push_back(part);
-  }
+  ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region& region) {
+    if (!region.borrowed) parts.push_back(part);
+  });
   return parts;
 }
 
@@ -153,12 +155,11 @@ bool AddressSpace::HasClientRequests(const Region& region) const {
 }
 
 bool AddressSpace::Borrowed(std::uint64_t start, std::uint64_t end) const {
-  auto it = regions_.upper_bound(start);
-  if (it != regions_.begin()) --it;
-  for (; it != regions_.end() && it->first < end; ++it) {
-    if (it->second.borrowed && it->second.end > start) return true;
-  }
-  return false;
+  bool borrowed = false;
+  ForEachRegion(start, end, [&](const Range&, std::uint64_t, const Region& region) {
+    borrowed = borrowed || region.borrowed;
+  });
+  return borrowed;
 }
 
 bool AddressSpace::Covered(std::uint64_t start, std::uint64_t end) const {
@@ -252,13 +253,11 @@ void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
 
 // Before the entries of regions change.
 void AddressSpace::NoteChangedCode(std::uint64_t start, std::uint64_t end) {
-  auto it = regions_.upper_bound(start);
-  if (it != regions_.begin()) --it;
-  for (; it != regions_.end() && it->first < end; ++it) {
-    if (it->second.end > start && (it->second.protection & PROT_EXEC) != 0)
-      changed_code_.push_back({std::max(start, it->first), std::min(end, it->second.end)});
-    code_changed_ = !changed_code_.empty();
-  }
+  ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region& region) {
+    if ((region.protection & PROT_EXEC) == 0) return;
+    changed_code_.push_back(part);
+    code_changed_ = true;
+  });
 }
 
 std::vector<Range> AddressSpace::TakeChangedCode() {
@@ -294,37 +293,61 @@ PageUse AddressSpace::CountPageUse() {
 void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
                             std::uint64_t block_end, std::uint64_t offset) {
   PageTable& table = carrier.view(view);
-  auto it = regions_.upper_bound(block);
-  if (it != regions_.begin()) --it;
-  for (; it != regions_.end() && it->first < block_end; ++it) {
-    const Region& region = it->second;
-    if (region.end <= block || region.protection == PROT_NONE) continue;
-    const std::uint64_t start = std::max(block, it->first);
-    const std::uint64_t end = std::min(block_end, region.end);
-    if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
-      states_->ForEach(start, end, [&](const PageRun& run) {
-        if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
-            (offset != 0 &&
-             (run.state == PageState::kShared || run.state == PageState::kReadOnly))) {
-          MapRun(carrier, run, offset);
+  ForEachRegion(
+      block, block_end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
+        if (region.protection == PROT_NONE) return;
+        const auto [start, end] = part;
+        if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
+          states_->ForEach(start, end, [&](const PageRun& run) {
+            if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+                (offset != 0 &&
+                 (run.state == PageState::kShared || run.state == PageState::kReadOnly))) {
+              MapRun(carrier, run, offset);
+            }
+          });
+          return;
         }
+        std::uint64_t flags = PageEntry::kUser;
+        if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+        if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
+        if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
+            (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
+          flags |= PageEntry::kNoExecute;
+        }
+        const GuestPhysical physical =
+            machine_.memory().PhysicalOf({start}, region_start, region.end);
+        if (!count_page_use_ && start == block && end == block + kLargePageSize &&
+            table.MapLarge({start + offset}, physical, flags)) {
+          if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
+          return;
+        }
+        table.Map({start + offset}, physical, end - start, flags);
       });
-      continue;
-    }
-    std::uint64_t flags = PageEntry::kUser;
-    if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
-    if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
-    if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
-        (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
-      flags |= PageEntry::kNoExecute;
-    }
-    const GuestPhysical physical = machine_.memory().PhysicalOf({start}, it->first, region.end);
-    if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-        table.MapLarge({start + offset}, physical, flags)) {
-      continue;
-    }
-    table.Map({start + offset}, physical, end - start, flags);
+}
+
+// Where the memory before a block is in use, the program is filling it, and will use the block,
+// too: KVM then has one page to map instead of 512.
+void AddressSpace::TryHugePage(std::uint64_t block, std::uint64_t region_start) {
+  constexpr std::uint64_t kBefore = 64;  // pages
+  std::array<unsigned char, kBefore> in_memory{};
+  if (block - region_start < kBefore * kPageSize ||
+      mincore(Pointer(block - kBefore * kPageSize), kBefore * kPageSize, in_memory.data()) != 0 ||
+      !std::ranges::all_of(in_memory, [](unsigned char page) { return (page & 1) != 0; })) {
+    return;
   }
+  // MADV_HUGEPAGE would cut the mapping in two, as mremap could tell. A block without any page
+  // cannot be collapsed.
+  if (madvise(Pointer(block), kPageSize, MADV_POPULATE_WRITE) == 0 &&
+      madvise(Pointer(block), kLargePageSize, MADV_COLLAPSE) == 0) {
+    huge_blocks_.push_back(block);
+  }
+}
+
+// Before pages begin to change hands: at the first of a block that did the kernel would split it,
+// and tell KVM of all 2 MiB. Now hardly any of them is mapped.
+void AddressSpace::SplitHugePages() {
+  for (const std::uint64_t block : std::exchange(huge_blocks_, {}))
+    DropTranslations({block, block + kPageSize});
 }
 
 // --- tracking
@@ -353,18 +376,15 @@ void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t of
   if (untracked || used || run.state == PageState::kReadOnly) flags |= PageEntry::kAccessed;
   if (untracked || (native && states_->policy() != SharingPolicy::kWriteShared))
     flags |= PageEntry::kDirty;
-  auto it = regions_.upper_bound(run.start);
-  if (it != regions_.begin()) --it;
-  for (; it != regions_.end() && it->first < run.end; ++it) {
-    const Region& region = it->second;
-    if (region.end <= run.start || !region.Trackable()) continue;
-    const std::uint64_t end = std::min(run.end, region.end);
-    for (std::uint64_t page = std::max(run.start, it->first); page < end; page += kPageSize) {
-      if (table.Lookup({page + offset}) != 0) continue;
-      table.Map({page + offset}, machine_.memory().PhysicalOf({page}, it->first, region.end),
-                kPageSize, flags);
-    }
-  }
+  ForEachRegion(
+      run.start, run.end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
+        if (!region.Trackable()) return;
+        for (std::uint64_t page = part.start; page < part.end; page += kPageSize) {
+          if (table.Lookup({page + offset}) != 0) continue;
+          table.Map({page + offset}, machine_.memory().PhysicalOf({page}, region_start, region.end),
+                    kPageSize, flags);
+        }
+      });
 }
 
 Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
@@ -485,7 +505,18 @@ FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, b
   if (run.state == PageState::kReadOnly)
     rules_.on_opened(carrier.thread_page().logical_thread, run);
   MapRun(carrier, run);
+  MarkUsed(carrier, AlignDown(address, kPageSize));
   return FaultVerdict::kMapped;
+}
+
+// The carrier's thread is about to use the page at `address`. Until it has, another one that claims
+// a neighbour would get this page with it, and the other way round, again and again.
+void AddressSpace::MarkUsed(Carrier& carrier, std::uint64_t address) {
+  PageTable& table = carrier.view(View::kClosed);
+  const std::uint64_t entry = table.Lookup({address});
+  if (entry == 0 || (entry & (PageEntry::kAccessed | PageEntry::kLarge)) != 0) return;
+  table.Map({address}, GuestPhysical{entry & PageEntry::kAddress}, kPageSize,
+            (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
 }
 
 // Takes pages out of all threads' tables.
@@ -756,6 +787,7 @@ void AddressSpace::OpenOwn(Carrier& carrier) {
 void AddressSpace::Seal(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
+  SplitHugePages();
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const std::vector<PageRun> sealed = states_->Seal(thread);
   if (sealed.empty()) return;
@@ -803,6 +835,11 @@ void AddressSpace::Track(std::uint64_t start, std::uint64_t end) {
 std::uint64_t AddressSpace::CountPages(PageState state) {
   const std::lock_guard lock(mutex_);
   return states_ ? states_->Count(state) : 0;
+}
+
+bool AddressSpace::IsMapped(Carrier& carrier, View view, GuestVirtual address) {
+  const std::lock_guard lock(mutex_);
+  return carrier.view(view).Lookup(address) != 0;
 }
 
 GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
@@ -884,6 +921,8 @@ FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address,
   const std::uint64_t block = AlignDown(address.value, kLargePageSize);
   Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
            kMirrorOffset);
+  if (OwnsPages() && it->second.Trackable())
+    MarkUsed(carrier, AlignDown(address.value, kPageSize) + kMirrorOffset);
   return FaultVerdict::kMapped;
 }
 

@@ -155,6 +155,8 @@ class AddressSpace {
   // memory. A view is made when first asked for, by the thread or by others that look whether it
   // uses a page: hence by way of this, but for those who hold the mutex.
   GuestPhysical RootOf(Carrier& carrier, View view);
+  // Whether that table has an entry for `address`, whatever it permits.
+  bool IsMapped(Carrier& carrier, View view, GuestVirtual address);
 
   // --- faults
   // A fault in `view`, the one the carrier runs in; `rip` tells tracked code from untracked.
@@ -242,6 +244,10 @@ class AddressSpace {
   void ClearEntries(std::uint64_t start, std::uint64_t end);
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   RegionMap::iterator FindRegion(std::uint64_t address);
+  // visit(const Range& part, region_start, const Region&) for each region that has part of
+  // [start, end), from the lowest on.
+  template <class Visit>
+  void ForEachRegion(std::uint64_t start, std::uint64_t end, Visit&& visit) const;
   bool TryGrow(std::uint64_t address);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
@@ -250,9 +256,12 @@ class AddressSpace {
   std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
+  void TryHugePage(std::uint64_t block, std::uint64_t region_start);
+  void SplitHugePages();
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);
+  void MarkUsed(Carrier& carrier, std::uint64_t address);
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
                           RegionMap::iterator region);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
@@ -273,6 +282,7 @@ class AddressSpace {
   mutable std::mutex mutex_;
   MmuNotifier notifier_;
   RegionMap regions_;
+  std::vector<std::uint64_t> huge_blocks_;  // on huge pages of the host's
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;
   MemoryLimits limits_;

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,13 +18,16 @@
 #include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
 #include "hypervisor/tracking.h"
+#include "translator/memory_access.h"
 
 namespace trapline {
 namespace {
 
 thread_local GuestThread* current_thread = nullptr;
 
-constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorPageFault = 14;
+constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorStack = 12,
+                   kVectorProtection = 13, kVectorPageFault = 14;
+constexpr std::uint64_t kPresent = 1, kWrite = 2, kUser = 4, kFetch = 16;  // of a fault's code
 constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kSyscallLength = 2;
 
@@ -277,7 +281,9 @@ void GuestThread::SaveVectorState() {
   // KVM may still hold a page fault of the code that was interrupted, and delivers it to what runs
   // next. That code goes on at the instruction that has faulted, and faults again.
   const auto is_old_fault = [&] {
-    return vcpu.run().io.port == TRAPLINE_PORT_EXCEPTION &&
+    if (vcpu.run().exit_reason == KVM_EXIT_SHUTDOWN)
+      return process_->machine().host().faults_shut_down;
+    return vcpu.run().exit_reason == KVM_EXIT_IO && vcpu.run().io.port == TRAPLINE_PORT_EXCEPTION &&
            SlotOf(vcpu.registers().rip) == kVectorPageFault;
   };
   start();
@@ -287,8 +293,11 @@ void GuestThread::SaveVectorState() {
     vcpu.run().immediate_exit = 0;
     const int error = vcpu.Run();
     if (error == EINTR || error == EAGAIN) continue;
-    if (error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO) {
-      if (vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) return;
+    if (error == 0) {
+      if (vcpu.run().exit_reason == KVM_EXIT_IO &&
+          vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) {
+        return;
+      }
       if (!again && is_old_fault()) {
         again = true;
         start();
@@ -401,6 +410,13 @@ void GuestThread::Detach() {
 void GuestThread::HandleExit() {
   Vcpu& vcpu = carrier_->vcpu();
   const kvm_run& run = vcpu.run();
+  if (run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down) {
+    DeliverPageFault();
+    place_ = Place::kException;
+    exception_vector_ = kVectorPageFault;
+    HandleException(kVectorPageFault);
+    return;
+  }
   if (run.exit_reason == KVM_EXIT_IO) {
     const std::uint64_t rip = vcpu.registers().rip;
     if (run.io.port == TRAPLINE_PORT_SYSTEM_CALL &&
@@ -468,6 +484,67 @@ void GuestThread::HandleExit() {
   }
 }
 
+// A page fault without a gate (HostKind::faults_shut_down): leaves all as a gate would have, the
+// slot's way out behind it.
+void GuestThread::DeliverPageFault() {
+  Vcpu& vcpu = carrier_->vcpu();
+  kvm_regs& registers = vcpu.registers();
+  const std::uint64_t address = vcpu.special_registers().cr2;
+  std::uint64_t error_code = kUser;
+  if (process_->address_space().IsMapped(*carrier_, view_, {address})) error_code |= kPresent;
+  // Up to the page that could not be fetched, if it was that.
+  const std::size_t fetched =
+      std::min<std::size_t>(address - registers.rip, kMaximumInstructionLength);
+  const auto instruction = InstructionAt(registers.rip, fetched);
+  // One that is not known may write if to let it read was not enough.
+  const bool again = address == last_fault_address_ && registers.rip == last_fault_rip_;
+  if (fetched == 0 || (!instruction && fetched < kMaximumInstructionLength)) {
+    error_code |= kFetch;
+  } else if (instruction ? Writes(*instruction, registers, address) : again) {
+    error_code |= kWrite;
+  }
+  agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
+  frame = {registers.rip, vcpu.special_registers().cs.selector, registers.rflags, registers.rsp,
+           vcpu.special_registers().ss.selector};
+  std::memcpy(reinterpret_cast<char*>(&frame) - sizeof error_code, &error_code, sizeof error_code);
+  registers.rip = agent::GuestAddressOf(trapline_agent_exceptions) +
+                  std::uint64_t{kVectorPageFault} * TRAPLINE_SLOT_SIZE + agent::kOutLength;
+  registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof error_code;
+  registers.rflags &= ~kFlagTrap;
+  vcpu.MarkRegistersDirty();
+}
+
+// The instruction at `rip`, of the program, the code cache or the agent, if it is no longer than
+// that.
+std::optional<Instruction> GuestThread::InstructionAt(std::uint64_t rip, std::size_t longest) {
+  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
+  std::size_t length = longest;
+  if (agent::Contains(rip)) {
+    length = std::min<std::size_t>(length, TRAPLINE_AGENT_CODE + agent::BlobSize() - rip);
+    std::memcpy(bytes.data(), trapline_agent_begin + (rip - TRAPLINE_AGENT_CODE), length);
+  } else if (!ReadGuest(rip, bytes.data(), length)) {
+    length = kPageSize - rip % kPageSize;
+    if (length >= longest || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
+  }
+  return Decode({bytes.data(), length}, rip);
+}
+
+// Whether the instruction, about to run with these registers, writes at `address`.
+bool GuestThread::Writes(const Instruction& instruction, const kvm_regs& registers,
+                         std::uint64_t address) {
+  RegisterFile file = ToFile(registers);
+  file.fs_base = carrier_->vcpu().special_registers().fs.base;
+  file.gs_base = carrier_->vcpu().special_registers().gs.base;
+  const MemoryAccessList accesses = Accesses(instruction, file);
+  const bool writes = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
+    return access.write && address - access.address < access.size;
+  });
+  if (writes || accesses.complete()) return writes;
+  const auto operands = instruction.memory();
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const MemoryOperand& operand) { return operand.writes; });
+}
+
 // Translated code in which plain loads and stores are not yet what they have turned out to be.
 void GuestThread::DropOutdatedCode() {
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
@@ -506,12 +583,7 @@ void GuestThread::HandlePortAccess() {
   } else if (by_register(2)) {
     context_.rip -= code[1] == 0x66 ? 2 : 1;
   }
-  SignalDelivery delivery;
-  delivery.signal = SIGSEGV;
-  delivery.info.si_signo = SIGSEGV;
-  delivery.info.si_code = SI_KERNEL;
-  delivery.trap_number = 13;
-  ForceSignal(delivery);
+  ForceSignal(DescribeException(kVectorProtection, 0));
 }
 
 void GuestThread::HandleInterruption() {
@@ -765,7 +837,6 @@ void GuestThread::HandleException(unsigned vector) {
     detached_ = true;
     place_ = Place::kProgram;
   } else {
-    constexpr unsigned kVectorStack = 12, kVectorProtection = 13;
     const bool may_be_mirror = (vector == kVectorStack || vector == kVectorProtection) &&
                                code_cache() != nullptr && code_cache()->Contains(frame.rip);
     if (may_be_mirror && HandleImpossibleAccess()) return;
@@ -778,8 +849,9 @@ void GuestThread::HandleException(unsigned vector) {
 // none that a program can have, and what is added for the mirror made another one of it. True: so
 // it was, and the signal that it gets natively is sent.
 bool GuestThread::HandleImpossibleAccess() {
-  Tracking& tracking = *process_->tracking();
-  const auto instruction = tracking.DecodeAt(Registers().rip);
+  Tracking* tracking = process_->tracking();
+  if (tracking == nullptr) return false;
+  const auto instruction = tracking->DecodeAt(Registers().rip);
   if (!instruction) return false;
   Detach();
   RegisterFile registers = Registers();
@@ -787,10 +859,10 @@ bool GuestThread::HandleImpossibleAccess() {
   for (const MemoryAccess& access : Accesses(*instruction, registers)) {
     const std::uint64_t address = access.address;
     if (address < kUserAddressEnd && access.size <= kUserAddressEnd - address) continue;
-    tracking.Retract(*carrier_, registers.rip);
+    tracking->Retract(*carrier_, registers.rip);
     const bool canonical = address + (1ull << 47) < 1ull << 48;
     if (!canonical) {
-      ForceSignal(DescribeException(13, 0));
+      ForceSignal(DescribeException(kVectorProtection, 0));
       return true;
     }
     SignalDelivery delivery;
@@ -858,7 +930,6 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     RunToExit();
     return;
   }
-  constexpr std::uint64_t kWrite = 2, kFetch = 16;
   // KVM may hold a translation it made before a right was given; seeing the same fault over and
   // over means it never looks again.
   if (address == last_fault_address_ && rip == last_fault_rip_) {
@@ -1259,7 +1330,7 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   step.program_traps = (registers.rflags & kFlagTrap) != 0;
   const bool is_runtime = instruction && LetRuntimeThrough(*instruction, registers);
   if (instruction) {
-    if (!is_runtime && Tracking::NeedsVectors(*instruction)) {
+    if (!is_runtime && NeedsVectors(*instruction)) {
       Detach();
       registers = Registers();
       registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());

@@ -122,6 +122,9 @@ class GuestThread {
 
   void HandleExit();
   void RunToExit();
+  void DeliverPageFault();
+  static std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest);
+  bool Writes(const Instruction& instruction, const kvm_regs& registers, std::uint64_t address);
   template <typename Interrupted>
   void LeaveFutexCall(Interrupted& interrupted);
   void FinishFutexAnswer();

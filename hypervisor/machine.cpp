@@ -15,6 +15,8 @@
 namespace trapline {
 namespace {
 
+constexpr unsigned kDoubleFault = 8, kPageFault = 14;
+
 constexpr std::uint64_t kUserPage = PageEntry::kUser | PageEntry::kAccessed | PageEntry::kDirty;
 constexpr std::uint64_t kSupervisorData =
     PageEntry::kWritable | PageEntry::kAccessed | PageEntry::kDirty | PageEntry::kNoExecute;
@@ -255,6 +257,20 @@ void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
   gates[2 * vector + 1] = entry >> 32;
 }
 
+void Machine::SetExceptionGates() {
+  for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
+    SetGate(vector, agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE,
+            vector == kPageFault ? 1 : 2);
+  }
+}
+
+// Nor can the double fault that this makes be delivered.
+void Machine::RemovePageFaultGate() {
+  auto* gates = static_cast<std::uint64_t*>(memory_->HostPointer(system_.idt));
+  for (const unsigned vector : {kDoubleFault, kPageFault})
+    gates[2 * vector] = gates[2 * vector + 1] = 0;
+}
+
 void Machine::SetUpSystemTables() {
   const auto pages = static_cast<unsigned>(AlignUp(agent::CodeSize(), kPageSize) / kPageSize);
   system_.agent = memory_->AllocatePages(pages);
@@ -263,10 +279,7 @@ void Machine::SetUpSystemTables() {
   system_.idt = memory_->AllocatePages(1);
   system_.tss = memory_->AllocatePages(1);
 
-  for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
-    SetGate(vector, agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE,
-            vector == 14 ? 1 : 2);
-  }
+  SetExceptionGates();
 
   auto* tss = static_cast<char*>(memory_->HostPointer(system_.tss));
   const std::uint64_t fault_stack = TRAPLINE_FAULT_STACK_TOP;
@@ -345,12 +358,15 @@ Carrier& Machine::Create() {
   return carrier;
 }
 
-bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
-  Vcpu& vcpu = carrier.vcpu();
+namespace {
+
+// Runs `vcpu` from `entry` on to its first exit. Returns why it came (KVM_EXIT_...), 0 if KVM
+// failed.
+std::uint32_t RunToExit(Vcpu& vcpu, const char* entry, std::uint64_t rsp, std::uint64_t rdi) {
   kvm_regs& registers = vcpu.registers();
   registers = {};
   registers.rip = agent::GuestAddressOf(entry);
-  registers.rsp = TRAPLINE_EXCEPTION_STACK_TOP - 256;
+  registers.rsp = rsp;
   registers.rdi = rdi;
   registers.rflags = 0x202;
   vcpu.MarkRegistersDirty();
@@ -358,11 +374,8 @@ bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
   do {
     error = vcpu.Run();
   } while (error == EINTR);
-  return error == 0 && vcpu.run().exit_reason == KVM_EXIT_IO &&
-         vcpu.run().io.port == TRAPLINE_PORT_PROBE;
+  return error == 0 ? vcpu.run().exit_reason : 0;
 }
-
-namespace {
 
 template <std::size_t kSamples = 101, typename Operation>
 std::uint64_t MedianNanoseconds(Operation operation) {
@@ -378,6 +391,32 @@ std::uint64_t MedianNanoseconds(Operation operation) {
 }
 
 }  // namespace
+
+bool Machine::RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi) {
+  Vcpu& vcpu = carrier.vcpu();
+  return RunToExit(vcpu, entry, TRAPLINE_AGENT_STACK_TOP, rdi) == KVM_EXIT_IO &&
+         vcpu.run().io.port == TRAPLINE_PORT_PROBE;
+}
+
+bool Machine::FaultsShutDown(Carrier& carrier) {
+  constexpr std::uint64_t kStack = 0x123450;  // nothing is mapped without a program
+  RemovePageFaultGate();
+  Vcpu& vcpu = carrier.vcpu();
+  const char* const entry = trapline_agent_probe_skip;
+  bool shuts_down = true;
+  // More than once: the first one must leave nothing behind.
+  for (int i = 0; i < 3 && shuts_down; ++i) {
+    shuts_down = RunToExit(vcpu, entry, kStack, 0) == KVM_EXIT_SHUTDOWN &&
+                 vcpu.registers().rip == agent::GuestAddressOf(entry) &&
+                 vcpu.registers().rsp == kStack && vcpu.special_registers().cr2 == kStack + 8;
+  }
+  shuts_down = shuts_down && RunProbe(carrier, trapline_agent_probe_out, 0);
+  if (!shuts_down) {
+    SetExceptionGates();
+    SetUpVcpu(carrier);
+  }
+  return shuts_down;
+}
 
 void Machine::TryHost() {
   Carrier& carrier = Create();
@@ -409,6 +448,8 @@ void Machine::TryHost() {
     const std::uint64_t inside = (registers.rax & 0xffffffff) | (registers.rdx << 32);
     host_.guest_tsc_is_host_tsc = before <= inside && inside <= __rdtsc();
   }
+  // On hardware a shutdown may leave nothing of the vCPU's state.
+  host_.faults_shut_down = !host_.syscall_arrives_in_ring0 && FaultsShutDown(carrier);
   host_.exit_nanoseconds =
       MedianNanoseconds<11>([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });
   constexpr std::uint64_t kPauses = 200;
@@ -429,11 +470,13 @@ std::uint64_t Machine::MeasureFault(Carrier& carrier) {
   constexpr std::uint64_t kFaults = 200;
   // The #PF gate leads to an entry that only counts and skips the faulting instruction. Vectors are
   // the same for all carriers, so this is for a machine that runs nothing else.
-  SetGate(14, agent::GuestAddressOf(trapline_agent_probe_skip), 1);
+  SetExceptionGates();
+  SetGate(kPageFault, agent::GuestAddressOf(trapline_agent_probe_skip), 1);
   const std::uint64_t exit = MeasureExit(carrier);
   const std::uint64_t both =
       MedianNanoseconds([&] { RunProbe(carrier, trapline_agent_probe_fault, kFaults); });
-  SetGate(14, agent::GuestAddressOf(trapline_agent_exceptions) + 14 * TRAPLINE_SLOT_SIZE, 1);
+  SetExceptionGates();
+  if (host_.faults_shut_down) RemovePageFaultGate();
   return both > exit ? (both - exit) / kFaults : 0;
 }
 

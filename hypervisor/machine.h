@@ -23,6 +23,9 @@ struct HostKind {
   bool guest_tsc_is_host_tsc = false;  // then the host's vDSO is right inside the guest
   std::uint64_t exit_nanoseconds = 0;  // from the guest to the monitor and back
   std::uint32_t exit_in_pauses = 0;    // ... and how many `pause` instructions take as long
+  // A page fault without a gate leaves the guest by KVM_EXIT_SHUTDOWN, the vCPU as it was and CR2
+  // set. That spares one entry: of a gate's slot, which leaves at once.
+  bool faults_shut_down = false;
 };
 
 // What a thread sees of the program's memory; each is a page table of its own.
@@ -189,6 +192,10 @@ class Machine {
   Carrier& Create();
   void SetUpSystemTables();
   void SetGate(unsigned vector, std::uint64_t entry, unsigned stack);
+  void SetExceptionGates();
+  void RemovePageFaultGate();
+  // Whether HostKind::faults_shut_down holds; if so, page faults have no gate any more.
+  bool FaultsShutDown(Carrier& carrier);
   void SetUpVcpu(Carrier& carrier);
   bool GuestHas(unsigned feature) const;
   void TryHost();

@@ -23,9 +23,20 @@ constexpr std::uint64_t DescriptorAddress(int descriptor) {
   return kDescriptorAddresses + 8 * static_cast<std::uint64_t>(descriptor);
 }
 
-// From here on keys of OnEdge are the monitor's own bookkeeping: they order whatever the program
-// says of its synchronisation.
+// Keys of OnEdge below are addresses of the program's, what it names itself, and what its system
+// calls order (system_call_effects.cpp). From here on they are the monitor's own bookkeeping, which
+// orders whatever the program says of its synchronisation.
 inline constexpr std::uint64_t kMonitorKeys = 0x7dull << 56;
+// By thread: what the user-level threads that it has run have done on it; ...
+inline constexpr std::uint64_t kCarrierKeys = kMonitorKeys;
+// ... what it may have released on pages that another one reads natively now.
+inline constexpr std::uint64_t kOpenedKeys = kMonitorKeys | std::uint64_t{1} << 40;
+// All threads at once.
+inline constexpr std::uint64_t kAllThreadsKey = kMonitorKeys | std::uint64_t{1} << 41;
+// By user-level thread: the switches to it.
+inline constexpr std::uint64_t kFiberKeys = 0x7eull << 56;
+// By owner and loss: what the owner of pages had done when it lost them.
+inline constexpr std::uint64_t kLossKeys = 0x7full << 56;
 
 // A call that has not returned.
 struct CallFrame {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
 
 namespace trapline {
@@ -48,13 +49,8 @@ std::optional<std::string> ProgramOfOther(const std::string& path) {
   constexpr std::string_view kProc = "/proc/", kExe = "/exe";
   if (!path.starts_with(kProc) || !path.ends_with(kExe)) return std::nullopt;
   const std::string directory = path.substr(0, path.size() - kExe.size());
-  char mine[PATH_MAX], theirs[PATH_MAX];
-  const ssize_t my_length = readlink("/proc/self/exe", mine, sizeof mine);
-  const ssize_t their_length = readlink(path.c_str(), theirs, sizeof theirs);
-  if (my_length <= 0 || my_length != their_length ||
-      std::memcmp(mine, theirs, static_cast<std::size_t>(my_length)) != 0) {
-    return std::nullopt;
-  }
+  const std::string mine = OwnExecutable();
+  if (mine.empty() || mine != LinkTarget(path)) return std::nullopt;
   // The program lies below everything of the monitor's, so its file is the first one mapped.
   std::ifstream maps(directory + "/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -157,11 +153,8 @@ int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec) {
 }
 
 long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes) {
-  char target[256];
-  const std::string link = fmt::format("/proc/self/fd/{}", fd);
-  const ssize_t length = readlink(link.c_str(), target, sizeof target);
-  if (length <= 0) return bytes;
-  const auto directory = InOwnProc(std::string_view(target, static_cast<std::size_t>(length)));
+  const std::string target = LinkTarget(fmt::format("/proc/self/fd/{}", fd));
+  const auto directory = InOwnProc(target);
   if (!directory) return bytes;
   const bool tasks = *directory == "task";
   if (!tasks && !directory->ends_with("fd") && !directory->ends_with("fdinfo")) return bytes;

@@ -23,6 +23,7 @@
 #include "hypervisor/error_output.h"
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/link_target.h"
 #include "hypervisor/proc_files.h"
 
 extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top,
@@ -68,16 +69,12 @@ int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
 // close-on-exec.
 std::string DescriptorPath(int fd) {
   const std::string link = fmt::format("/proc/self/fd/{}", fd);
-  char target[PATH_MAX];
-  const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
-  if (length > 0) {
-    target[length] = 0;
-    struct stat by_name {
-    }, by_descriptor{};
-    if (stat(target, &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
-        by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev) {
-      return target;
-    }
+  std::string target = LinkTarget(link);
+  struct stat by_name {
+  }, by_descriptor{};
+  if (stat(target.c_str(), &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
+      by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev) {
+    return target;
   }
   const int kept = dup(fd);
   return kept >= 0 ? fmt::format("/proc/self/fd/{}", kept) : link;
@@ -89,6 +86,14 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   for (auto& text : strings) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
+}
+
+// Tells those who wait for the end of the thread, if it was started with CLONE_CHILD_CLEARTID or
+// has called set_tid_address.
+void ClearChildTid(const GuestThread& thread) {
+  const std::uint32_t zero = 0;
+  if (thread.clear_child_tid != 0 && WriteGuest(thread.clear_child_tid, zero))
+    syscall(SYS_futex, thread.clear_child_tid, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
 }  // namespace
@@ -106,13 +111,14 @@ static constexpr const char* kRuntimeModules[] = {"ld-linux*",    "libc.so*",
                                                   "liblsan.so*",  "libjemalloc.so*",
                                                   "libtcmalloc*", "libtrapline-preload.so*"};
 
+bool NamesFile(const std::string& glob, const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;
+  return fnmatch(glob.c_str(), path.c_str() + name, 0) == 0 ||
+         fnmatch(glob.c_str(), path.c_str(), 0) == 0;
+}
+
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  const auto matches = [&](const std::string& glob) {
-    return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
-           fnmatch(glob.c_str(), path.c_str(), 0) == 0;
-  };
+  const auto matches = [&](const std::string& glob) { return NamesFile(glob, path); };
   if (std::any_of(options.track_modules.begin(), options.track_modules.end(), matches))
     return false;
   if (std::any_of(options.untrack_modules.begin(), options.untrack_modules.end(), matches))
@@ -135,9 +141,7 @@ std::string LibraryToComeFirst(int file) {
 // The environment with our library in front of what the program preloads itself. It takes its name
 // out again when it is loaded.
 std::vector<std::string> WithPreload(const std::vector<std::string>& environment, int program) {
-  char self[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  std::string library(self, length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string library = OwnExecutable();
   library.erase(library.rfind('/') + 1);
   library += "libtrapline-preload.so";
   if (access(library.c_str(), R_OK) != 0 || library.find_first_of(": ") != std::string::npos)
@@ -349,8 +353,7 @@ void Process::HandleRobustList(GuestThread& thread) {
 
 void Process::EndOfThread(GuestThread& thread) {
   // First: who is handed a lock by the list comes after all that this thread has done.
-  if (tracking_ && !thread.is_vfork_child)
-    tracking_->OnThreadEnd(thread.carrier(), thread.clear_child_tid);
+  if (tracking_) tracking_->OnThreadEnd(thread.carrier(), thread.clear_child_tid);
   HandleRobustList(thread);
   bool last = false;
   {
@@ -360,30 +363,23 @@ void Process::EndOfThread(GuestThread& thread) {
     last = live_threads_.empty();
     if (IsProcessLeader()) leader_status_ = thread.exit_status();
   }
-  if (last && !thread.is_vfork_child) {
+  if (last) {
     PrintStatistics();
     // The process ends as its initial thread did. Not left to this thread's own end: KVM may keep a
     // worker thread in the process for as long as the virtual machine is open.
-    HandleRobustList(thread);
     if (tracking_) leader_status_ = tracking_->OnExit(leader_status_);
     syscall(SYS_exit_group, leader_status_);
   }
-  const std::uint64_t clear_tid = thread.clear_child_tid;
   machine_.Release(thread.carrier());
-  if (clear_tid != 0) {
-    const std::uint32_t zero = 0;
-    if (WriteGuest(clear_tid, zero)) syscall(SYS_futex, clear_tid, FUTEX_WAKE, 1, 0, 0, 0);
-  }
+  ClearChildTid(thread);
 }
 
 void Process::ExitGroup(GuestThread& thread, int status) {
   if (!thread.is_vfork_child) {
     PrintStatistics();
     if (tracking_) status = tracking_->OnExit(status);
-  } else if (thread.clear_child_tid != 0) {
-    const std::uint32_t zero = 0;
-    if (WriteGuest(thread.clear_child_tid, zero))
-      syscall(SYS_futex, thread.clear_child_tid, FUTEX_WAKE, 1, 0, 0, 0);
+  } else {
+    ClearChildTid(thread);
   }
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
@@ -423,11 +419,7 @@ std::string Process::executable_link() const {
   return fmt::format("/proc/self/fd/{}", program_file_.get());
 }
 
-std::string Process::executable_path() const {
-  char target[PATH_MAX];
-  const ssize_t length = readlink(executable_link().c_str(), target, sizeof target);
-  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
-}
+std::string Process::executable_path() const { return LinkTarget(executable_link()); }
 
 // --- clone
 
@@ -440,6 +432,17 @@ long Process::Clone(GuestThread& parent, const CloneArguments& arguments) {
   if ((flags & CLONE_SIGHAND) != 0 && (flags & CLONE_VM) == 0) return -EINVAL;
   if ((flags & CLONE_VM) == 0) return CloneProcess(parent, arguments);
   return CloneSharingMemory(parent, arguments);
+}
+
+void Process::TakeAfter(GuestThread& child, GuestThread& parent, const CloneArguments& arguments) {
+  kvm_regs context = parent.context();
+  context.rax = 0;
+  if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
+  child.StartDetached(context);
+  child.set_mask(parent.mask());
+  if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) child.clear_child_tid = arguments.child_tid;
+  std::memcpy(child.carrier().vector_state(), parent.carrier().vector_state(),
+              machine_.vector_state_size());
 }
 
 struct Process::ThreadStart {
@@ -485,15 +488,7 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
     number = next_thread_++;
   }
   auto thread = std::make_unique<GuestThread>(*this, parent.signal_actions(), *carrier, number);
-  kvm_regs context = parent.context();
-  context.rax = 0;
-  if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
-  thread->StartDetached(context);
-  thread->set_mask(parent.mask());
-  if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread->clear_child_tid = arguments.child_tid;
-  std::memcpy(carrier->vector_state(), parent.carrier().vector_state(),
-              machine_.vector_state_size());
-
+  TakeAfter(*thread, parent, arguments);
   ThreadStart start{this, thread.get(), arguments,
                     (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : parent.fs_base(),
                     parent.gs_base()};
@@ -691,17 +686,9 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
   child->gs_base = parent.gs_base();
   child->thread = std::make_unique<GuestThread>(*this, child->actions, *child->carrier,
                                                 parent.logical_number());
-  GuestThread& thread = *child->thread;
-  kvm_regs context = parent.context();
-  context.rax = 0;
-  if (arguments.stack_pointer != 0) context.rsp = arguments.stack_pointer;
-  thread.StartDetached(context);
-  thread.set_mask(parent.mask());
-  thread.is_vfork_child = true;
-  thread.alternate_stack = parent.alternate_stack;
-  if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) thread.clear_child_tid = arguments.child_tid;
-  std::memcpy(child->carrier->vector_state(), parent.carrier().vector_state(),
-              machine_.vector_state_size());
+  TakeAfter(*child->thread, parent, arguments);
+  child->thread->is_vfork_child = true;
+  child->thread->alternate_stack = parent.alternate_stack;
 
   long pid = 0;
   if ((arguments.flags & CLONE_VFORK) != 0) {

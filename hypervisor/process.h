@@ -51,6 +51,9 @@ struct TrackOptions {
   std::vector<std::string> track_modules, untrack_modules;
 };
 
+// Whether the glob matches the name of the file at `path`, with or without its directory.
+bool NamesFile(const std::string& glob, const std::string& path);
+
 // Whether the code of the file at `path` does not count under these options.
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path);
 
@@ -148,6 +151,8 @@ class Process {
   long CloneThread(GuestThread& parent, const CloneArguments& arguments);
   long CloneProcess(GuestThread& parent, const CloneArguments& arguments);
   long CloneSharingMemory(GuestThread& parent, const CloneArguments& arguments);
+  // The child is to go on where its parent, which is detached, does.
+  void TakeAfter(GuestThread& child, GuestThread& parent, const CloneArguments& arguments);
   static void* ThreadMain(void* start);
   struct MemorySharingChild;
   static void MemorySharingChildMain(void* child);

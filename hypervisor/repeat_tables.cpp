@@ -14,18 +14,37 @@ using agent::IsInPeace;
 using agent::RepeatLine;
 using agent::Repeats;
 
+// Whether the line of a table, or a neighbour of it, may have an entry.
+bool IsUsed(unsigned slot, std::uint32_t line) {
+  const std::uint32_t page = line / agent::kLinesInPage;
+  return (Repeats().used[slot][page / 64] >> page % 64 & 1) != 0;
+}
+
 // Calls visit(RepeatLine&) for all lines of a table that may have an entry.
 template <class Visit>
 void ForEachLine(unsigned slot, Visit&& visit) {
-  agent::RepeatMemory& memory = Repeats();
-  for (std::uint32_t page = 0; page < agent::kRepeatLines / agent::kLinesInPage; ++page) {
-    if ((memory.used[slot][page / 64] >> page % 64 & 1) == 0) continue;
-    for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i)
-      visit(memory.tables[slot][page * agent::kLinesInPage + i]);
+  RepeatLine* const table = Repeats().tables[slot];
+  for (std::uint32_t first = 0; first < agent::kRepeatLines; first += agent::kLinesInPage) {
+    if (!IsUsed(slot, first)) continue;
+    for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i) visit(table[first + i]);
   }
 }
 
-// Likewise for those of blocks in [start, end), and some others.
+// Blocks whose lines are in one page, and those of their words in kRepeatPieces others.
+constexpr std::uint64_t kGroup = agent::kLinesInPage;
+static_assert(agent::IndexOf(kGroup) / kGroup == agent::IndexOf(2 * kGroup - 1) / kGroup);
+
+// Whether any of the lines of a group may have an entry.
+bool IsGroupUsed(unsigned slot, std::uint64_t group) {
+  const auto first = static_cast<std::uint32_t>(agent::IndexOf(group * kGroup) / kGroup * kGroup);
+  if (IsUsed(slot, agent::LineOf(first))) return true;
+  for (std::uint32_t i = 0; i < kGroup; i += kGroup / agent::kRepeatPieces) {
+    if (IsUsed(slot, agent::BytewiseLineOf(first + i, 0))) return true;
+  }
+  return false;
+}
+
+// Calls visit(RepeatLine&) for the lines of blocks in [start, end), and some others.
 template <class Visit>
 void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visit&& visit) {
   constexpr std::uint64_t kFew = 1024;  // blocks
@@ -35,8 +54,12 @@ void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visi
     ForEachLine(slot, visit);
     return;
   }
-  for (std::uint64_t block = first; block <= last; ++block)
-    agent::ForEachLineOf(slot, agent::IndexOf(block), visit);
+  for (std::uint64_t group = first / kGroup; group <= last / kGroup; ++group) {
+    if (!IsGroupUsed(slot, group)) continue;
+    const std::uint64_t end_of_group = std::min(last, (group + 1) * kGroup - 1);
+    for (std::uint64_t block = std::max(first, group * kGroup); block <= end_of_group; ++block)
+      agent::ForEachLineOf(slot, agent::IndexOf(block), visit);
+  }
 }
 
 // Whether the line's block has bytes in [start, end).
@@ -71,7 +94,7 @@ void RepeatTables::End(std::uint64_t before) {
 
 std::optional<unsigned> RepeatTables::Add(agent::ThreadPage& page, ThreadId thread) {
   page.repeat_user = agent::kUsedByNobody;
-  page.repeat_table = page.repeat_sites = page.repeats = 0;
+  page.repeat_table = page.repeat_write_sites = page.repeats = 0;
   if (!started_) return std::nullopt;
   page.repeat_user = agent::kUsedByOthers;
   const auto free = std::ranges::find(pages_, nullptr);
@@ -81,7 +104,7 @@ std::optional<unsigned> RepeatTables::Add(agent::ThreadPage& page, ThreadId thre
   Repeats().threads[slot] = thread + 1;
   page.repeat_user = slot + 1;
   page.repeat_table = reinterpret_cast<std::uint64_t>(Repeats().tables[slot]);
-  page.repeat_sites = reinterpret_cast<std::uint64_t>(Repeats().sites[slot]);
+  page.repeat_write_sites = reinterpret_cast<std::uint64_t>(Repeats().write_sites[slot]);
   return slot;
 }
 

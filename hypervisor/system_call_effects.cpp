@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
 
 namespace trapline {
@@ -439,11 +440,7 @@ std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
   if (call.number != SYS_read || result <= 0 || result % sizeof(signalfd_siginfo) != 0)
     return signals;
-  char target[64] = {};
-  const ssize_t length =
-      readlink(fmt::format("/proc/self/fd/{}", call.arguments[0]).c_str(), target, sizeof target);
-  if (length <= 0 ||
-      std::string_view(target, static_cast<std::size_t>(length)) != "anon_inode:[signalfd]")
+  if (LinkTarget(fmt::format("/proc/self/fd/{}", call.arguments[0])) != "anon_inode:[signalfd]")
     return signals;
   std::vector<signalfd_siginfo> entries(static_cast<std::size_t>(result) /
                                         sizeof(signalfd_siginfo));

@@ -18,9 +18,6 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
-// Of what the user-level threads that a thread has run have done on it.
-std::uint64_t CarrierKey(ThreadId thread) { return kMonitorKeys | thread; }
-
 // How many threads tasks are given, and so how far apart two of them are always told from each
 // other. Clocks, and lists of readers, are as long.
 constexpr std::size_t kTaskThreads = 32;
@@ -428,7 +425,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
   const MemoryAccess access{address, site.size, site.read, site.write, false};
   if (site.write && site.size <= kWord) WordsOf(page).plainly_written.set(offset);
   const EventKind kind = PlainKind(access);
-  AcquireFormerLocked(thread, access, kind, site.rip);
+  AcquireForAccessLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, state.FrameOf(event.size));
   if (site.write) {
     GrantLocked(thread, state, site, kind, access);
@@ -578,7 +575,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);
-  AcquireFormerLocked(thread, access, kind, site.rip);
+  AcquireForAccessLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
@@ -610,7 +607,7 @@ void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
     ++statistics_.checks;
     const MemoryAccess access{part.start, part.end - part.start, !write, write, false};
     const EventKind kind = ClassifyLocked(thread, access, false, false);
-    AcquireFormerLocked(thread, access, kind, site.rip);
+    AcquireForAccessLocked(thread, access, kind, site.rip);
     QueueLocked(thread, kind, access, site.rip, frame);
     if (!write) NoteLoad(state, access, kind);
   });
@@ -642,7 +639,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
     NoteStorageLocked(thread, states_[thread], access.address);
     access.address = space_.Canonical(access.address);
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
-    AcquireFormerLocked(thread, access, kind, site.rip);
+    AcquireForAccessLocked(thread, access, kind, site.rip);
     EmitLocked(carrier, access, registers, kind);
     if (!access.write) NoteLoad(states_[thread], access, kind);
   }
@@ -810,7 +807,7 @@ void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& even
       const ThreadId fiber = FiberLocked(thread, event.address, event.ip);
       // Nobody saw what it released on its carrier's private pages (OnOwnershipLostLocked).
       if (space_.policy() != SharingPolicy::kExact)
-        Observer().OnEdge(thread, EventKind::kHappensBefore, CarrierKey(thread));
+        Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
       constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
       const std::uint64_t stack = event.size >> 16;
       Observer().OnFiberSwitch(thread, fiber, (event.size & 1) != 0,
@@ -868,7 +865,7 @@ void Tracking::HandleTaskLocked(ThreadId thread, ThreadState& state,
     task = tasks_.find(event.address);  // unknown: tracking was not active when it began
   }
   // What the thread has done in whatever name, for those who use what belongs to it.
-  Observer().OnEdge(thread, EventKind::kHappensBefore, CarrierKey(thread));
+  Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
   state.task = 0;
   state.task_thread.reset();
   state.task_is_of_thread = false;
@@ -881,7 +878,7 @@ void Tracking::HandleTaskLocked(ThreadId thread, ThreadState& state,
   if (now == before) return;
   Observer().OnFiberSwitch(thread, now, false, 0, 0);
   if (left_is_of_thread || state.task_is_of_thread)
-    Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(thread));
+    Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
   constexpr std::uint64_t kMostStack = 8 << 20;
   const std::uint64_t end = event.size >> 1;
   std::uint64_t start = end > kMostStack ? end - kMostStack : 0;
@@ -893,7 +890,7 @@ void Tracking::JoinThreadLocked(ThreadId thread, ThreadState& state) {
   state.task_is_of_thread = true;
   if (const auto task = tasks_.find(state.task); task != tasks_.end())
     task->second.is_of_thread = true;
-  Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(thread));
+  Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
 }
 
 void Tracking::EndAllEpochsLocked() {
@@ -1099,13 +1096,6 @@ std::optional<Instruction> Tracking::DecodeAt(std::uint64_t rip) {
   return decoded;
 }
 
-bool Tracking::NeedsVectors(const Instruction& instruction) {
-  const auto operands = instruction.memory();
-  return std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
-    return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
-  });
-}
-
 void Tracking::ForgetMemoryLocked() {
   words_.clear();
   atomic_words_.clear();
@@ -1122,18 +1112,11 @@ void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
   while (freed != freed_.end() && freed->first < end) freed = freed_.erase(freed);
   const auto forget = [&](std::uint64_t page, PageWords& words) {
     const std::uint64_t last = std::min(end, page + kPageSize);
-    if (start <= page && last == page + kPageSize && words.atomic.none()) {
-      words.plainly_written.reset();
-      words.no_atomic_variable.reset();
-      return;
-    }
-    for (std::uint64_t at = std::max(start, page); at < last; ++at) {
-      words.plainly_written.reset(at - page);
-      words.no_atomic_variable.reset(at - page);
-      if (!words.atomic.test(at - page)) continue;
-      words.atomic.reset(at - page);
-      atomic_words_.erase(at);
-    }
+    const std::uint64_t from = std::max(start, page) - page, to = last - page;
+    words.plainly_written.Clear(from, to);
+    words.no_atomic_variable.Clear(from, to);
+    words.atomic.ForEach(from, to, [&](std::uint64_t at) { atomic_words_.erase(page + at); });
+    words.atomic.Clear(from, to);
   };
   if (end - start > words_.size() * kPageSize) {
     for (auto& [page, words] : words_) {
@@ -1174,8 +1157,8 @@ void Tracking::SplitFormerLocked(std::uint64_t address) {
 
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
   // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
-  constexpr std::uint64_t kKeys = 0x7full << 56, kOwners = 64, kLosses = 16;
-  const std::uint64_t key = kKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
+  constexpr std::uint64_t kOwners = 64, kLosses = 16;
+  const std::uint64_t key = kLossKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
   ++releases_;
   Observer().OnEdge(owner, EventKind::kHappensBefore, key);
   NewMomentLocked(owner, *threads_.front());
@@ -1228,7 +1211,7 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
     for (const auto& [owner, key] : it->second.losses) {
       if (owner == thread) continue;
       Observer().OnEdge(thread, EventKind::kHappensAfter, key);
-      if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, CarrierKey(owner));
+      if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
     }
   }
 }
@@ -1240,8 +1223,8 @@ void Tracking::AcquireFormerPagesLocked(ThreadId thread, const PageRun& run) {
   });
 }
 
-void Tracking::AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
-                                   std::uint64_t ip) {
+void Tracking::AcquireForAccessLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
+                                      std::uint64_t ip) {
   if (kind == EventKind::kAtomicWrite) return;
   // A plain one may be atomic without anybody having noticed, for the other side was native.
   if (!IsAtomic(kind)) {
@@ -1266,14 +1249,12 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
     if (known == words_.end()) continue;
     for (const ThreadId writer : known->second->may_release) {
       if (writer == thread) continue;
-      constexpr std::uint64_t kKeys = kMonitorKeys | std::uint64_t{1} << 40;
-      Observer().OnEdge(writer, EventKind::kHappensBefore, kKeys | writer);
+      Observer().OnEdge(writer, EventKind::kHappensBefore, kOpenedKeys | writer);
       NewMomentLocked(writer, *threads_.front());
-      Observer().OnEdge(thread, EventKind::kHappensAfter, kKeys | writer);
+      Observer().OnEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
     }
-    const auto& atomic = known->second->atomic;
-    for (std::size_t at = atomic._Find_first(); at < atomic.size(); at = atomic._Find_next(at))
-      Observer().OnAcquire(thread, page + at, kWord);
+    known->second->atomic.ForEach(
+        0, kPageSize, [&](std::uint64_t at) { Observer().OnAcquire(thread, page + at, kWord); });
   }
 }
 
@@ -1390,11 +1371,17 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
 
 void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
                           const RegisterFile& registers, EventKind kind) {
+  EmitLocked(carrier, {access.address, access.address + access.size}, registers, kind, false,
+             registers.rip);
+}
+
+void Tracking::EmitLocked(Carrier& carrier, const Range& bytes, const RegisterFile& registers,
+                          EventKind kind, bool in_runtime, std::uint64_t ip) {
   ++statistics_.checks;
   CountRelease(kind);
-  TouchLocked(carrier, access.address, access.size, TouchOf(kind));
-  Observer().OnAccess(NumberOf(carrier), kind, access.address, access.size, registers, false,
-                      registers.rip);
+  const std::uint64_t size = bytes.end - bytes.start;
+  TouchLocked(carrier, bytes.start, size, TouchOf(kind));
+  Observer().OnAccess(NumberOf(carrier), kind, bytes.start, size, registers, in_runtime, ip);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(carrier);
 }
 
@@ -1450,7 +1437,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
         kind = PlainKind(part.access);
       }
       synchronises = synchronises || IsAtomic(kind);
-      AcquireFormerLocked(thread, part.access, kind, registers.rip);
+      AcquireForAccessLocked(thread, part.access, kind, registers.rip);
       EmitLocked(carrier, part.access, registers, kind);
       // What is atomic is carried out under the lock: it sees what was reported.
       if (kind == EventKind::kRead) NoteLoad(states_[thread], part.access, kind);
@@ -1501,14 +1488,10 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
-    ++statistics_.checks;
     const std::uint64_t length = range.end - range.start;
     if (IsAtomic(event) && length <= kWord)
       NoteAtomicLocked(NumberOf(carrier), range.start, length);
-    CountRelease(event);
-    TouchLocked(carrier, range.start, length, TouchOf(event));
-    Observer().OnAccess(NumberOf(carrier), event, range.start, length, registers, true, ip);
-    if (IsAtomic(event) && IsWrite(event)) NewMomentLocked(carrier);
+    EmitLocked(carrier, range, registers, event, true, ip);
   }
 }
 
@@ -1522,13 +1505,8 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
     GuestCodeCache::ThreadOf(carrier).leave_after -= static_cast<std::int64_t>(size / kWord);
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
-  for (const Range& range : parts) {
-    ++statistics_.checks;
-    TouchLocked(carrier, range.start, range.end - range.start,
-                write ? agent::Touch::kWrite : agent::Touch::kRead);
-    Observer().OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
-                        range.start, range.end - range.start, registers, true, 0);
-  }
+  for (const Range& range : parts)
+    EmitLocked(carrier, range, registers, write ? EventKind::kWrite : EventKind::kRead, true, 0);
 }
 
 ExecutionObserver::Handover Tracking::OnExecute() {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -23,6 +22,7 @@
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/observer.h"
+#include "hypervisor/page_bits.h"
 #include "hypervisor/repeat_tables.h"
 #include "hypervisor/static_runtime.h"
 #include "translator/instruction.h"
@@ -99,8 +99,6 @@ class Tracking {
   // --- accesses
   // The instruction at `rip`; nothing if it cannot be read or decoded.
   std::optional<Instruction> DecodeAt(std::uint64_t rip);
-  // Whether Accesses() needs the vector registers.
-  static bool NeedsVectors(const Instruction& instruction);
   // Reports what `instruction` is about to do to shared pages. False: nothing, all it touches is
   // the thread's own. When the answer is true for an atomic access, the caller holds the atomic
   // lock until the instruction is carried out: release it with FinishAtomic.
@@ -169,9 +167,9 @@ class Tracking {
   // instructions: which ones they are, the word's other uses tell. A bit for each word, by the
   // address of its first byte.
   struct PageWords {
-    std::bitset<kPageSize> plainly_written;  // before any atomic instruction
-    std::bitset<kPageSize> atomic;  // by an atomic instruction, or one that debug info calls so
-    std::bitset<kPageSize> no_atomic_variable;  // debug info was asked
+    PageBits plainly_written;           // before any atomic instruction
+    PageBits atomic;                    // by an atomic instruction, or one that debug info calls so
+    PageBits no_atomic_variable;        // debug info was asked
     std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
   };
   // A page asked for lately; page 0: none.
@@ -301,8 +299,8 @@ class Tracking {
   void AcquireFormerPagesLocked(ThreadId thread, const PageRun& run);
   // The same for an access by the instruction at `ip` that is reported as `kind`, if that is an
   // atomic load or update, or a load that may be atomic. A store that may be is noted.
-  void AcquireFormerLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
-                           std::uint64_t ip);
+  void AcquireForAccessLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
+                              std::uint64_t ip);
   void SplitFormerLocked(std::uint64_t address);
   bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   bool IsAtomicVariableLocked(std::uint64_t address);
@@ -342,8 +340,12 @@ class Tracking {
   void UpdateAloneLocked() {
     alone_ = active() && threads_.size() == 1 && starting_ == 0 && !had_fibers_ && !from_start_;
   }
+  // Tells of an access by the instruction that the registers are at; `in_runtime` and `ip`, of
+  // others, as in ExecutionObserver::OnAccess.
   void EmitLocked(Carrier& carrier, const MemoryAccess& access, const RegisterFile& registers,
                   EventKind kind);
+  void EmitLocked(Carrier& carrier, const Range& bytes, const RegisterFile& registers,
+                  EventKind kind, bool in_runtime, std::uint64_t ip);
   static ThreadId NumberOf(Carrier& carrier) {
     return static_cast<ThreadId>(carrier.thread_page().logical_thread);
   }

@@ -56,23 +56,29 @@ std::string WithoutNumber(const std::string& name) {
   return name.substr(0, dot);
 }
 
-// Whether rustc has left its mark in the file.
-bool IsMarkedRust(const ElfFile& file) {
-  constexpr std::string_view kMark = "rustc version";
-  const Elf_Data* const comment = file.Section(".comment");
-  return comment != nullptr &&
-         std::string_view(static_cast<const char*>(comment->d_buf), comment->d_size).find(kMark) !=
-             std::string_view::npos;
-}
+// Whether a section of a file has some text in it, found out when first asked for.
+class SectionText {
+ public:
+  // The text must outlive the object.
+  SectionText(const char* section, std::string_view text) : section_(section), text_(text) {}
 
-// Whether the file names oneTBB's library, as those that are linked to it do.
-bool NamesTbb(const ElfFile& file) {
-  constexpr std::string_view kLibrary = "libtbb.so.";
-  const Elf_Data* const names = file.Section(".dynstr");
-  return names != nullptr &&
-         std::string_view(static_cast<const char*>(names->d_buf), names->d_size).find(kLibrary) !=
-             std::string_view::npos;
-}
+  // `file`: always the same one.
+  bool IsIn(const ElfFile& file) {
+    if (!is_in_) {
+      const Elf_Data* const bytes = file.Section(section_);
+      is_in_ =
+          bytes != nullptr &&
+          std::string_view(static_cast<const char*>(bytes->d_buf), bytes->d_size).find(text_) !=
+              std::string_view::npos;
+    }
+    return *is_in_;
+  }
+
+ private:
+  const char* section_;
+  std::string_view text_;
+  std::optional<bool> is_in_;
+};
 
 // The registers of a frame that are known.
 FrameRegisters RegistersOf(const StackFrame& frame) {
@@ -379,6 +385,8 @@ class Symbolizer::Implementation {
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
     std::unique_ptr<ProgramText> text;  // made when first asked for
+    SectionText rust_mark{".comment", "rustc version"};
+    SectionText tbb_name{".dynstr", "libtbb.so."};  // in those that are linked to it
   };
 
   // False: the function that `pc` lies in is the operation `function`, whose order its caller
@@ -547,9 +555,9 @@ class Symbolizer::Implementation {
     const ElfSymbols::Symbol* const function =
         contents.symbols ? contents.symbols->FindFunction(offset) : nullptr;
     const ElfFile& file = contents.image->file();
-    if (function != nullptr ? IsRustFunction(function->name) : IsMarkedRust(file))
+    if (function != nullptr ? IsRustFunction(function->name) : contents.rust_mark.IsIn(file))
       return BareCode::kRust;
-    if (!NamesTbb(file)) return BareCode::kAny;
+    if (!contents.tbb_name.IsIn(file)) return BareCode::kAny;
     return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
                                                                 : BareCode::kMayInlineTbb;
   }

@@ -1,17 +1,16 @@
 #include "tools/execution_events.h"
 
-#include <fnmatch.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <climits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "detector/hash.h"
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
+#include "hypervisor/link_target.h"
+#include "hypervisor/process.h"
 #include "symbols/module_image.h"
 
 namespace trapline {
@@ -64,12 +63,14 @@ bool MayBeTbbFlag(const Instruction& instruction) {
          (!operand.writes || (!operand.reads && instruction.immediate_size == 1));
 }
 
-// Whether it reads and writes one operand in memory, and is no atomic operation.
-bool IsPlainUpdate(const Instruction& instruction) {
-  if (instruction.branch != Branch::kNone || instruction.operand_count != 1 || instruction.atomic)
-    return false;
-  const MemoryOperand& operand = instruction.operands[0];
-  return !operand.implicit && operand.reads && operand.writes && IsSimple(operand);
+Event EndOfHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip) {
+  Event event{};
+  event.kind = EventKind::kClearHistory;
+  event.thread = thread;
+  event.address = start;
+  event.size = end - start;
+  event.ip = ip;
+  return event;
 }
 
 bool MayInlineTbb(Symbolizer::BareCode code) {
@@ -78,46 +79,25 @@ bool MayInlineTbb(Symbolizer::BareCode code) {
 
 ModulesOptions WithoutMonitor() {
   ModulesOptions options;
-  char self[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  if (length > 0) options.excluded_paths.emplace_back(self, static_cast<std::size_t>(length));
+  if (std::string self = OwnExecutable(); !self.empty())
+    options.excluded_paths.push_back(std::move(self));
   return options;
 }
-
-class Mixer {
- public:
-  explicit Mixer(std::size_t start) : hash_(start) {}
-  void Add(std::uint64_t value) {
-    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15ull;
-    hash_ ^= hash_ >> 29;
-  }
-  std::size_t hash() const { return hash_; }
-
- private:
-  std::size_t hash_;
-};
 
 }  // namespace
 
 std::size_t ExecutionEvents::LockSetHash::operator()(const std::vector<HeldLock>& locks) const {
-  Mixer mixer(locks.size());
-  for (const HeldLock& lock : locks) {
-    mixer.Add(lock.address + lock.shared);
-    mixer.Add(lock.ip);
-  }
-  return mixer.hash();
+  std::uint64_t hash = locks.size();
+  for (const HeldLock& lock : locks) hash = HashOf(hash, lock.address + lock.shared, lock.ip);
+  return hash;
 }
 
 std::size_t ExecutionEvents::ContextHash::operator()(const AccessContext& context) const {
-  Mixer mixer(context.generation);
-  mixer.Add(std::uint64_t{context.lock_set} << 32 | context.stack);
-  return mixer.hash();
+  return HashOf(context.generation, std::uint64_t{context.lock_set} << 32 | context.stack);
 }
 
 std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
-  Mixer mixer(frame.caller);
-  mixer.Add(frame.return_address);
-  return mixer.hash();
+  return HashOf(frame.caller, frame.return_address);
 }
 
 ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
@@ -146,12 +126,8 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
 void ExecutionEvents::NoteModules() {
   modules_.Refresh();
   for (const Module* const module : modules_.Loaded()) {
-    const std::string name(module->name());
     for (const auto& [glob, met] : module_names_) {
-      if (fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
-          fnmatch(glob.c_str(), module->path.c_str(), 0) == 0) {
-        *met = 1;
-      }
+      if (NamesFile(glob, module->path)) *met = 1;
     }
   }
 }
@@ -309,16 +285,12 @@ ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, Eve
 }
 
 bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
-  auto& cached = cached_code_[ip % cached_code_.size()];
-  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
-  bool untracked = is_runtime_code_ && is_runtime_code_(ip);
-  if (!untracked) {
+  return untracked_code_.Of(ip, modules_, [&] {
+    if (is_runtime_code_ && is_runtime_code_(ip)) return true;
     const Module* const module = modules_.Find(ip);
-    untracked = module != nullptr &&
-                (module->is_vdso() || is_untracked_(module->path) || ordering_.Silences(ip));
-  }
-  cached = {ip, modules_.generation(), untracked};
-  return untracked;
+    return module != nullptr &&
+           (module->is_vdso() || is_untracked_(module->path) || ordering_.Silences(ip));
+  });
 }
 
 void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -464,15 +436,11 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
   OnCachedAccesses(std::span(&access, 1));
 }
 
-void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  thread = Identity(thread);
-  ThreadState& state = ThreadOf(thread);
-  if (state.ignored_synchronisation != 0) return;
-  // The end of an access too weak for that.
-  if (std::exchange(state.unacquired_size, 0) == size && state.unacquired == address) return;
+void ExecutionEvents::FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order,
+                                std::uint64_t address, std::uint64_t size) {
   Event event{};
-  event.kind = EventKind::kAtomicRead;
-  event.order = MemoryOrder::kAcquire;
+  event.kind = kind;
+  event.order = order;
   event.flags = kOnlyOrders;
   event.thread = thread;
   event.address = address;
@@ -480,17 +448,19 @@ void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uin
   Feed(event);
 }
 
+void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  thread = Identity(thread);
+  ThreadState& state = ThreadOf(thread);
+  if (state.ignored_synchronisation != 0) return;
+  // The end of an access too weak for that.
+  if (std::exchange(state.unacquired_size, 0) == size && state.unacquired == address) return;
+  FeedOrder(thread, EventKind::kAtomicRead, MemoryOrder::kAcquire, address, size);
+}
+
 void ExecutionEvents::OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   thread = Identity(thread);
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
-  Event event{};
-  event.kind = EventKind::kAtomicRmw;
-  event.order = MemoryOrder::kAcqRel;
-  event.flags = kOnlyOrders;
-  event.thread = thread;
-  event.address = address;
-  event.size = size;
-  Feed(event);
+  FeedOrder(thread, EventKind::kAtomicRmw, MemoryOrder::kAcqRel, address, size);
 }
 
 void ExecutionEvents::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
@@ -505,14 +475,7 @@ void ExecutionEvents::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key)
 
 void ExecutionEvents::ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end,
                                    std::uint64_t ip) {
-  if (start >= end) return;
-  Event event{};
-  event.kind = EventKind::kClearHistory;
-  event.thread = thread;
-  event.address = start;
-  event.size = end - start;
-  event.ip = ip;
-  Feed(event);
+  if (start < end) Feed(EndOfHistory(thread, start, end, ip));
 }
 
 void ExecutionEvents::OnAllocate(ThreadId thread, const agent::QueuedEvent& event) {
@@ -766,7 +729,6 @@ void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_
 
 void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders,
                                     std::uint64_t left_start, std::uint64_t left_end) {
-  constexpr std::uint64_t kFiberKeys = kMonitorKeys + (1ull << 56);
   if (orders) OnEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
   const ThreadId before = Identity(thread);
   running_[thread] = {fiber, before, left_start, left_end};
@@ -818,12 +780,7 @@ void ExecutionEvents::OnHistoryEnds(ThreadId thread, std::uint64_t start, std::u
     return;
   }
   if (pending_clear_) Feed(*std::exchange(pending_clear_, std::nullopt));
-  Event clear{};
-  clear.kind = EventKind::kClearHistory;
-  clear.thread = Identity(thread);
-  clear.address = start;
-  clear.size = end - start;
-  pending_clear_ = clear;
+  pending_clear_ = EndOfHistory(Identity(thread), start, end, 0);
 }
 
 void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::uint64_t end) {
@@ -832,9 +789,9 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   symbolizer_.OnUnmap(start, end);
   places_.OnUnmap();
   // Another module may come to lie there before anybody asks for it.
-  cached_code_ = {};
-  cached_plain_ = {};
-  cached_bare_ = {};
+  untracked_code_.Clear();
+  plain_loads_.Clear();
+  bare_accesses_.Clear();
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap(start, end);
 }
@@ -872,10 +829,9 @@ void ExecutionEvents::OnMoved(ThreadId thread, std::uint64_t from, std::uint64_t
 }
 
 void ExecutionEvents::OnAfterAll(ThreadId thread) {
-  constexpr std::uint64_t kAfterAll = kMonitorKeys + (1ull << 56) - 1;
   Event event{};
   event.kind = EventKind::kHappensBefore;
-  event.address = kAfterAll;
+  event.address = kAllThreadsKey;
   for (const auto& [number, state] : threads_) {
     event.thread = number;
     Feed(event);
@@ -979,20 +935,15 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
 }
 
 ExecutionEvents::BareAccess ExecutionEvents::BareAccessOf(std::uint64_t ip) {
-  auto& cached = cached_bare_[ip % cached_bare_.size()];
-  if (cached.ip != ip || cached.generation != modules_.generation()) {
-    cached = {ip, modules_.generation(), {}};
+  return bare_accesses_.Of(ip, modules_, [&]() -> BareAccess {
     const auto instruction = InstructionAt(ip);
-    if (instruction && (MayBeAtomic(*instruction) || IsPlainUpdate(*instruction))) {
-      const MemoryOperand& operand = instruction->operands[0];
-      const bool updates = operand.reads && operand.writes;
-      const Symbolizer::BareCode code = symbolizer_.BareCodeAt(ip);
-      if (!updates || MayInlineTbb(code)) {
-        cached.answer = {code, operand.writes, updates, MayBeTbbFlag(*instruction), operand.size};
-      }
-    }
-  }
-  return cached.answer;
+    if (!instruction || !(MayBeAtomic(*instruction) || IsPlainUpdate(*instruction))) return {};
+    const MemoryOperand& operand = instruction->operands[0];
+    const bool updates = operand.reads && operand.writes;
+    const Symbolizer::BareCode code = symbolizer_.BareCodeAt(ip);
+    if (updates && !MayInlineTbb(code)) return {};
+    return {code, operand.writes, updates, MayBeTbbFlag(*instruction), operand.size};
+  });
 }
 
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
@@ -1053,13 +1004,12 @@ Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {
 }
 
 bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
-  auto& cached = cached_plain_[ip % cached_plain_.size()];
-  if (cached.ip == ip && cached.generation == modules_.generation()) return cached.answer;
-  const auto instruction = InstructionAt(ip);
-  const bool only_reads = instruction && instruction->effects_known &&
-                          std::ranges::none_of(instruction->memory(), &MemoryOperand::writes);
-  cached = {ip, modules_.generation(), only_reads && symbolizer_.IsPlainBySource(ip)};
-  return cached.answer;
+  return plain_loads_.Of(ip, modules_, [&] {
+    const auto instruction = InstructionAt(ip);
+    const bool only_reads = instruction && instruction->effects_known &&
+                            std::ranges::none_of(instruction->memory(), &MemoryOperand::writes);
+    return only_reads && symbolizer_.IsPlainBySource(ip);
+  });
 }
 
 }  // namespace trapline

@@ -245,6 +245,9 @@ class ExecutionEvents : public ExecutionObserver {
   void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
+  // An atomic access that orders, and is none that could race.
+  void FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order, std::uint64_t address,
+                 std::uint64_t size);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
@@ -303,16 +306,32 @@ class ExecutionEvents : public ExecutionObserver {
   // A word is said to be atomic from now on, and all that is known to have read it is a plain load:
   // its history ends unless the next event is an atomic access to it.
   std::optional<Event> pending_clear_;
+  // The latest answers to a question about instructions.
   template <class Answer>
-  struct CachedCode {
-    std::uint64_t ip = 0;
-    std::uint32_t generation = 0;
-    Answer answer{};
+  class CachedAnswers {
+   public:
+    // What decide() answers for the one at `ip`, asked again whenever modules came or went.
+    template <class Decide>
+    Answer Of(std::uint64_t ip, const Modules& modules, Decide&& decide) {
+      Entry& entry = entries_[ip % entries_.size()];
+      if (entry.ip != ip || entry.generation != modules.generation()) {
+        const Answer answer = decide();  // may be what finds the module
+        entry = {ip, modules.generation(), answer};
+      }
+      return entry.answer;
+    }
+    void Clear() { entries_ = {}; }
+
+   private:
+    struct Entry {
+      std::uint64_t ip = 0;
+      std::uint32_t generation = 0;
+      Answer answer{};
+    };
+    std::array<Entry, 1024> entries_{};
   };
-  // Answers of IsUntracked.
-  std::array<CachedCode<bool>, 1024> cached_code_{};
-  // Of loads, whether the source shows that they are plain.
-  std::array<CachedCode<bool>, 1024> cached_plain_{};
+  CachedAnswers<bool> untracked_code_;  // IsUntracked
+  CachedAnswers<bool> plain_loads_;     // IsPlainLoad
   // A plain load or store of code without debug info; any other instruction is kNo. Of code where
   // oneTBB's headers may be inlined also an update, which a relaxed load and store become.
   struct BareAccess {
@@ -322,7 +341,7 @@ class ExecutionEvents : public ExecutionObserver {
     std::uint32_t size = 0;
   };
   BareAccess BareAccessOf(std::uint64_t ip);
-  std::array<CachedCode<BareAccess>, 1024> cached_bare_{};
+  CachedAnswers<BareAccess> bare_accesses_;
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;

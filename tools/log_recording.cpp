@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <nlohmann/json.hpp>
 
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
+#include "hypervisor/link_target.h"
 
 namespace trapline {
 namespace {
@@ -19,12 +19,6 @@ namespace {
 constexpr std::uint64_t kSegmentBytes = 16 << 20;
 
 void Complain(const Status& status) { WriteError(fmt::format("trapline: {}\n", status.message())); }
-
-std::string ReplayExecutable() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, length > 0 ? static_cast<std::size_t>(length) : 0) + "-replay";
-}
 
 }  // namespace
 
@@ -82,7 +76,7 @@ Status LogRecording::Start() {
   recorder_ = std::make_unique<LogRecorder>();
   RecorderOptions options;
   options.segment.memory_bytes = kSegmentBytes;
-  options.drain_command = {ReplayExecutable(), "log", "drain", "--attended"};
+  options.drain_command = {OwnExecutable() + "-replay", "log", "drain", "--attended"};
   options.move_descriptor = &MoveOutOfTheWay;
   Status status = recorder_->Start(Path(), metadata_, options);
   if (!status.ok()) recorder_.reset();

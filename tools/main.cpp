@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "hypervisor/error_output.h"
+#include "hypervisor/link_target.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 #include "tools/command_line.h"
@@ -32,15 +32,15 @@ namespace {
 // As env(1) and timeout(1) have it.
 constexpr int kNotFound = 127, kNotExecutable = 126;
 
-// What watches the execution, as the options tell: by name, the options of each sink.
+// What watches the execution.
 struct Observation {
   std::unique_ptr<ExecutionEvents> events;  // null: nothing is tracked
   LogRecording* recording = nullptr;        // one of its sinks
 };
 
-// `json`: absent options are as if the user had not given any.
 constexpr std::array kPolicies = {"exact", "shared", "adaptive", "write-shared"};  // SharingPolicy
 
+// `json`: absent options are as if the user had not given any.
 template <class Options>
 Options OptionsOf(const nlohmann::json& json) {
   return json.is_object() ? json.get<Options>() : Options();
@@ -175,10 +175,7 @@ std::string Contradiction(const RaceDetectionOptions& detection, const std::stri
 }
 
 int HandOn(char** argv) {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  std::string other(path, length > 0 ? static_cast<std::size_t>(length) : 0);
-  other += "-replay";
+  const std::string other = OwnExecutable() + "-replay";
   execv(other.c_str(), argv);
   fmt::print(stderr, "trapline: cannot run '{}', which `trapline {}` needs: {}\n", other, argv[1],
              std::strerror(errno));
@@ -389,12 +386,12 @@ int main(int argc, char** argv) {
   if (command.empty()) {
     fmt::print(stderr,
                "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
-    return 125;
+    return trapline::kMonitorFailure;
   }
   const std::string path = trapline::FindInPath(command[0]);
   if (path.empty()) {
     fmt::print(stderr, "trapline: cannot run '{}': not found in PATH\n", command[0]);
-    return 127;
+    return trapline::kNotFound;
   }
   detection.program = path;
   if (!detection.json_path.empty())

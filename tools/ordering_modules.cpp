@@ -1,9 +1,11 @@
 #include "tools/ordering_modules.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+
+#include "hypervisor/process.h"
+#include "tools/place_names.h"
 
 namespace trapline {
 namespace {
@@ -14,19 +16,12 @@ constexpr const char* kSilentModules[] = {"libtbb.so*", "libtbbmalloc.so*",
 // Atomic operations that are too large for one instruction that every processor has.
 constexpr const char* kAtomicOperations = "libatomic.so*";
 
-bool Matches(const std::string& glob, const Module& module) {
-  const std::string name(module.name());
-  return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
-         fnmatch(glob.c_str(), module.path.c_str(), 0) == 0;
-}
-
 bool Match(const std::vector<std::string>& globs, const Module& module) {
-  return std::ranges::any_of(globs, [&](const std::string& glob) { return Matches(glob, module); });
+  return std::ranges::any_of(globs,
+                             [&](const std::string& glob) { return NamesFile(glob, module.path); });
 }
 
 }  // namespace
-
-bool NamesSharedLibrary(const std::string& text) { return text.find(".so") != std::string::npos; }
 
 OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
                                  const std::vector<std::string>& plain,
@@ -39,7 +34,7 @@ OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
 }
 
 bool OrderingModules::Names(const Module& module) const {
-  return (Match(silent_, module) || Matches(kAtomicOperations, module)) &&
+  return (Match(silent_, module) || NamesFile(kAtomicOperations, module.path)) &&
          !Match(counting_, module);
 }
 

@@ -13,10 +13,7 @@
 
 namespace trapline {
 
-// Whether `text` names a module where the name of a function, variable or source file could stand.
-bool NamesSharedLibrary(const std::string& text);
-
-// Contains() alone is not thread-safe.
+// Of the questions about code only ContainsNew() is thread-safe.
 class OrderingModules {
  public:
   // Those that are built in, and the modules among `atomic`; neither those among `plain` nor what
@@ -33,13 +30,13 @@ class OrderingModules {
   // Whether the code at `ip` is theirs, of a module that was asked for by ContainsNew or is known
   // to Modules anyway.
   bool Contains(std::uint64_t ip) { return Find(ip) != nullptr; }
+  // The same for code that nobody may have asked about before.
+  bool ContainsNew(std::uint64_t ip) const;
   // Whether it is code of those whose accesses cannot race.
   bool Silences(std::uint64_t ip) {
     const Range* const range = Find(ip);
     return range != nullptr && range->is_silent;
   }
-  // The same for code that nobody may have asked about before.
-  bool ContainsNew(std::uint64_t ip) const;
 
   // A line for each of them that is loaded (--explain).
   std::string Explanation();

@@ -38,6 +38,8 @@ std::optional<AddressRange> ParseAddressRange(const std::string& text) {
   return AddressRange{*address, *address + *length};
 }
 
+bool NamesSharedLibrary(const std::string& text) { return text.find(".so") != std::string::npos; }
+
 PlaceUse::PlaceUse() {
   void* const memory =
       mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -17,6 +17,9 @@ struct AddressRange {
 // one, or names no memory a program can have.
 std::optional<AddressRange> ParseAddressRange(const std::string& text);
 
+// Whether `text` names a module where the name of a function, variable or source file could stand.
+bool NamesSharedLibrary(const std::string& text);
+
 // Which of the places that a user named were met, by this process or those that it forked: one that
 // was not may be a mistake. Thread-safe.
 class PlaceUse {

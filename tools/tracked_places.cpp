@@ -6,8 +6,9 @@ namespace trapline {
 namespace {
 
 constexpr std::size_t kMostAnswers = 1 << 20;
+
 bool IsModuleName(const std::string& text) {
-  return text.find('/') != std::string::npos || text.find(".so") != std::string::npos;
+  return text.find('/') != std::string::npos || NamesSharedLibrary(text);
 }
 
 std::vector<std::string> WithoutModules(std::vector<std::string> texts) {

@@ -678,11 +678,8 @@ class CodeCache::RegionBuilder {
         site.write |= operand.writes;
       }
     }
-    const bool vector =
-        std::any_of(operands.begin(), operands.end(), [](const MemoryOperand& operand) {
-          return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
-        });
-    EmitSlowCall(cache_.NewSite(site), vector ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+    EmitSlowCall(cache_.NewSite(site),
+                 NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
   }
 
   void EmitReport(const Item& item) {

@@ -779,6 +779,14 @@ class Decoder {
   std::int64_t immediate_ = 0;
 };
 
+// The only operand in memory, if the instruction names it and a lea can compute its address; null
+// otherwise.
+const MemoryOperand* OnlyOperand(const Instruction& instruction) {
+  if (instruction.branch != Branch::kNone || instruction.operand_count != 1) return nullptr;
+  const MemoryOperand& operand = instruction.operands[0];
+  return !operand.implicit && IsSimple(operand) ? &operand : nullptr;
+}
+
 }  // namespace
 
 std::optional<Instruction> Decode(std::span<const std::uint8_t> bytes, std::uint64_t rip) {
@@ -808,10 +816,13 @@ bool IsSimple(const MemoryOperand& operand) {
 }
 
 bool MayBeAtomic(const Instruction& instruction) {
-  if (instruction.branch != Branch::kNone || instruction.operand_count != 1) return false;
-  const MemoryOperand& operand = instruction.operands[0];
-  return !operand.implicit && operand.reads != operand.writes && operand.size <= 16 &&
-         IsSimple(operand);
+  const MemoryOperand* const operand = OnlyOperand(instruction);
+  return operand != nullptr && operand->reads != operand->writes && operand->size <= 16;
+}
+
+bool IsPlainUpdate(const Instruction& instruction) {
+  const MemoryOperand* const operand = OnlyOperand(instruction);
+  return operand != nullptr && operand->reads && operand->writes && !instruction.atomic;
 }
 
 }  // namespace trapline

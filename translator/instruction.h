@@ -155,6 +155,8 @@ bool IsSimple(const MemoryOperand& operand);
 
 // A plain load or store of at most 16 bytes, as atomic ones are compiled to.
 bool MayBeAtomic(const Instruction& instruction);
+// Of one operand in memory, which it reads and writes without being an atomic operation.
+bool IsPlainUpdate(const Instruction& instruction);
 
 // The instruction at the start of `bytes`, which is at address `rip` in 64-bit mode. Nothing when
 // the bytes are cut short, are no instruction, or are one that the table does not know.

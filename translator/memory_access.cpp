@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -294,6 +295,12 @@ void MemoryAccessList::Add(const MemoryAccess& access) {
 
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers) {
   return AccessBuilder(instruction, registers).Run();
+}
+
+bool NeedsVectors(const Instruction& instruction) {
+  return std::ranges::any_of(instruction.memory(), [](const MemoryOperand& operand) {
+    return operand.mask != MaskKind::kNone || operand.pattern == Pattern::kGather;
+  });
 }
 
 }  // namespace trapline

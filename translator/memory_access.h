@@ -52,4 +52,7 @@ class MemoryAccessList {
 // select.
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers);
 
+// Whether Accesses() needs the vector registers.
+bool NeedsVectors(const Instruction& instruction);
+
 }  // namespace trapline

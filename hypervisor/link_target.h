@@ -1,0 +1,21 @@
+// Where symbolic links lead, above all those in /proc.
+#pragma once
+
+#include <unistd.h>
+
+#include <climits>
+#include <string>
+
+namespace trapline {
+
+// Empty if `link` is none that can be read.
+inline std::string LinkTarget(const std::string& link) {
+  char target[PATH_MAX];
+  const ssize_t length = readlink(link.c_str(), target, sizeof target);
+  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
+// The monitor's executable.
+inline std::string OwnExecutable() { return LinkTarget("/proc/self/exe"); }
+
+}  // namespace trapline

@@ -1,0 +1,52 @@
+// A bit for each byte of a page.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "shadow-pages/address.h"
+
+namespace trapline {
+
+// All zero at first. Offsets are below kPageSize. Not thread-safe.
+class PageBits {
+ public:
+  bool test(std::uint64_t at) const { return (words_[at / kBits] >> at % kBits & 1) != 0; }
+  void set(std::uint64_t at) { words_[at / kBits] |= std::uint64_t{1} << at % kBits; }
+  void set(std::uint64_t at, bool value) { value ? set(at) : Clear(at, at + 1); }
+
+  void Clear(std::uint64_t first, std::uint64_t end) {
+    ForEachWord(first, end,
+                [](std::uint64_t& word, std::uint64_t mask, std::uint64_t) { word &= ~mask; });
+  }
+
+  // Calls visit(at) for each bit of [first, end) that is set, ascending. It may clear that bit.
+  template <class Visit>
+  void ForEach(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+    ForEachWord(first, end, [&](std::uint64_t word, std::uint64_t mask, std::uint64_t base) {
+      for (word &= mask; word != 0; word &= word - 1)
+        visit(base + static_cast<unsigned>(std::countr_zero(word)));
+    });
+  }
+
+ private:
+  static constexpr unsigned kBits = 64;
+
+  // Calls visit(word, bits of it in the range, offset of its first bit).
+  template <class Visit>
+  void ForEachWord(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+    while (first < end) {
+      const std::uint64_t base = first - first % kBits;
+      const std::uint64_t next = std::min<std::uint64_t>(base + kBits, end);
+      visit(words_[first / kBits], ~std::uint64_t{0} >> (kBits - (next - first)) << first % kBits,
+            base);
+      first = next;
+    }
+  }
+
+  std::array<std::uint64_t, kPageSize / kBits> words_{};
+};
+
+}  // namespace trapline
