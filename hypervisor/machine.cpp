@@ -45,9 +45,12 @@ std::uint64_t ReadXcr0() {
 
 // kvm_pvm runs ring 3 with the host's own XCR0, but offers the guest no XSAVE. Where it can
 // intercept CPUID (Intel's processors) programs would take it at its word, and do without AVX: they
-// are told what the processor has, but for what only kernels use and kvm_pvm emulates.
+// are told what the processor has, but for what only kernels use and kvm_pvm emulates, and for AMX,
+// for which KVM wants a permission (arch_prctl(ARCH_REQ_XCOMP_GUEST_PERM)): EPERM without it.
 void TellOfTheProcessor(CpuidTable& table) {
   constexpr unsigned kPcid = 1u << 17, kInvpcid = 1u << 10, kFiveLevels = 1u << 16;
+  constexpr unsigned kAmx = 1u << 22 | 1u << 24 | 1u << 25;       // of leaf 7.0, EDX
+  constexpr unsigned kAmxFp16 = 1u << 21, kAmxComplex = 1u << 8;  // of leaf 7.1, EAX and EDX
   for (kvm_cpuid_entry2& entry : table.entries) {
     const unsigned leaf = entry.function;
     const bool told =
@@ -61,6 +64,13 @@ void TellOfTheProcessor(CpuidTable& table) {
     } else if (leaf == 7 && entry.index == 0) {
       entry.ebx &= ~kInvpcid;
       entry.ecx &= ~kFiveLevels;
+      entry.edx &= ~kAmx;
+    } else if (leaf == 7 && entry.index == 1) {
+      entry.eax &= ~kAmxFp16;
+      entry.edx &= ~kAmxComplex;
+    } else if (leaf == 0xd && entry.index == 0) {
+      entry.eax &= kKnownVectorComponents;
+      entry.edx = 0;
     }
   }
 }
@@ -325,8 +335,7 @@ void Machine::SetUpVcpu(Carrier& carrier) {
   special.efer = kEfer;
   if (kvm_offers_fs_gs_base_) special.cr4 |= kCr4FsGsBase;
   special.cr4 |= kCr4OsXsave;
-  const bool has_xsave = vcpu.TryStoreSpecialRegisters() &&
-                         vcpu.TrySetXcr0(kvm_offers_xsave_ ? vector_mask_ : ReadXcr0());
+  const bool has_xsave = vcpu.TryStoreSpecialRegisters() && vcpu.TrySetXcr0(vector_mask_);
   if (!has_xsave) {
     if (kvm_offers_xsave_) throw KvmError(EINVAL, "KVM_SET_XCRS");
     // Ring 3 has the host's own XCR0 anyway.

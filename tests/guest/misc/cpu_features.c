@@ -25,9 +25,20 @@ int main(void) {
     const bool has = Has(kFeatures[i].leaf, kFeatures[i].word, kFeatures[i].bit);
     Fact(true, "%s %s", has ? "has" : "has no", kFeatures[i].name);
   }
-  unsigned eax, ebx = 0, ecx, edx;
-  __cpuid_count(0xd, 0, eax, ebx, ecx, edx);
-  Fact(true, "%u bytes of vector state", ebx);
+  // AMX, which no program is offered under the monitor, needs a permission natively.
+  enum { kFirst = 2, kTiles = 17 };
+  unsigned eax, ebx, ecx, edx, room, size = 576;  // x87 and SSE
+  __cpuid_count(0xd, 0, eax, room, ecx, edx);
+  for (unsigned i = kFirst; i < kTiles; ++i) {
+    if ((eax >> i & 1) == 0) continue;
+    unsigned bytes, offset;
+    __cpuid_count(0xd, i, bytes, offset, ecx, edx);
+    if (offset + bytes > size) size = offset + bytes;
+  }
+  Fact(room >= size, "room for %u bytes of vector state", size);
+  __cpuid_count(7, 0, eax, ebx, ecx, edx);
+  Fact((edx >> 24 & 1) == 0 || syscall(SYS_arch_prctl, 0x1023, kTiles + 1) == 0,
+       "what is said to have AMX may use it");
   char brand[49] = {0};
   for (unsigned i = 0; i < 3; ++i) {
     unsigned* words = (unsigned*)(void*)(brand + 16 * i);
