@@ -86,7 +86,7 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
                                         std::uint32_t moment) {
   const auto number = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(&site));
   const unsigned write = site.write ? 1 : 0;
-  std::uint32_t* const moments = Repeats().tables[slot][part.line].moments[write];
+  std::uint32_t* const moments = TableOf(slot)[part.line].moments[write];
   std::uint32_t* const sites = SitesOf(slot, part.line, site.write);
   for (std::uint32_t i = part.first; i < part.first + part.count; ++i) {
     sites[i] = number;
@@ -98,7 +98,7 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
 TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool write,
                                       std::uint32_t use) {
   RepeatMemory& memory = Repeats();
-  RepeatLine& line = memory.tables[slot][part.line];
+  RepeatLine& line = TableOf(slot)[part.line];
   const std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_RELAXED);
   if ((entry & kLineNumber) == part.number) {
     if (line.use != use) {
@@ -147,7 +147,7 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       user <= kRepeatThreads && MayRepeat(address, site->size)) {
     const unsigned slot = user - 1;
     const bool told = ForEachPart(address, site->size, [&](const LinePart& part) {
-      const RepeatLine& line = Repeats().tables[slot][part.line];
+      const RepeatLine& line = TableOf(slot)[part.line];
       const std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_RELAXED);
       const std::uint64_t wanted = part.wanted(site->write);
       return (entry & kLineNumber) == part.number && (entry & wanted) == wanted && IsInPeace(line);
@@ -162,7 +162,7 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       // Who has ended the peace meanwhile may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
       if (ForEachPart(address, site->size, [&](const LinePart& part) {
-            return IsInPeace(Repeats().tables[slot][part.line]);
+            return IsInPeace(TableOf(slot)[part.line]);
           })) {
         ++page.repeats;
         return true;

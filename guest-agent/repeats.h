@@ -68,7 +68,7 @@ struct alignas(64) RepeatLine {
   // next, 0: not repeated since it was told.
   std::uint32_t moments[2][kRepeatPieces];
   // The site (translator/access_site.h) of each piece's last repeated read. Those of writes, which
-  // are fewer, are in RepeatMemory::write_sites.
+  // are fewer, are in RepeatTableMemory::write_sites.
   std::uint32_t read_sites[kRepeatPieces];
 };
 static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
@@ -165,7 +165,7 @@ constexpr std::uint64_t WholeMoment(std::uint64_t now, std::uint32_t moment) {
   return now - static_cast<std::uint32_t>(now - moment);
 }
 
-// At TRAPLINE_REPEATS, the same for all threads and the monitor.
+// At TRAPLINE_REPEATS, the same for all threads and the monitor. What native code uses, too.
 struct RepeatMemory {
   std::uint64_t enabled;                  // else nothing is a repeat
   std::uint64_t threads[kRepeatThreads];  // logical number + 1; 0: free
@@ -174,19 +174,27 @@ struct RepeatMemory {
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
-  alignas(kRepeatHugePage) RepeatLine tables[kRepeatThreads][kRepeatLines];
+};
+// At TRAPLINE_REPEAT_TABLES, likewise. Only what is used has memory.
+struct RepeatTableMemory {
+  RepeatLine tables[kRepeatThreads][kRepeatLines];
   // The site of each piece's last repeated write.
-  alignas(kRepeatHugePage) std::uint32_t write_sites[kRepeatThreads][kRepeatLines][kRepeatPieces];
+  std::uint32_t write_sites[kRepeatThreads][kRepeatLines][kRepeatPieces];
 };
 static_assert(offsetof(RepeatMemory, enabled) == 0);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
 static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
+static_assert(TRAPLINE_REPEAT_TABLES + sizeof(RepeatTableMemory) == TRAPLINE_REPEAT_TABLES_END);
 
 inline RepeatMemory& Repeats() { return *reinterpret_cast<RepeatMemory*>(TRAPLINE_REPEATS); }
+inline RepeatTableMemory& TableMemory() {
+  return *reinterpret_cast<RepeatTableMemory*>(TRAPLINE_REPEAT_TABLES);
+}
+inline RepeatLine* TableOf(unsigned slot) { return TableMemory().tables[slot]; }
 
 // The sites of a line's pieces.
 inline std::uint32_t* SitesOf(unsigned slot, std::uint32_t line, bool write) {
-  return write ? Repeats().write_sites[slot][line] : Repeats().tables[slot][line].read_sites;
+  return write ? TableMemory().write_sites[slot][line] : TableOf(slot)[line].read_sites;
 }
 
 inline std::uint32_t WordOf(std::uint32_t index) {
@@ -203,7 +211,7 @@ inline bool IsInPeace(const RepeatLine& line) {
 // places: those of others may be there.
 template <class Visit>
 void ForEachLineOf(unsigned slot, std::uint32_t index, Visit&& visit) {
-  RepeatLine* const table = Repeats().tables[slot];
+  RepeatLine* const table = TableOf(slot);
   visit(table[LineOf(index)]);
   const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
   for (unsigned word = 0; words >> word != 0; ++word) {
@@ -229,7 +237,7 @@ struct AnyMoment {
 // moment that is wanted(moment). Each repeat is told once.
 template <class Visit, class Wanted = AnyMoment>
 void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted = {}) {
-  const std::uint32_t number = static_cast<std::uint32_t>(&line - Repeats().tables[slot]);
+  const std::uint32_t number = static_cast<std::uint32_t>(&line - TableOf(slot));
   const std::uint64_t address = AddressOf(NumberOf(line));
   const std::uint32_t grain = GrainOf(NumberOf(line));
   for (unsigned write = 0; write < 2; ++write) {

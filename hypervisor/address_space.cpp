@@ -941,7 +941,8 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
     } else {
       clear(0, TRAPLINE_CACHE_BASE);
       clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
-      clear(TRAPLINE_AGENT_END, kUserAddressEnd);
+      clear(TRAPLINE_AGENT_END, TRAPLINE_REPEAT_TABLES);
+      clear(TRAPLINE_REPEAT_TABLES_END, kUserAddressEnd);
     }
   });
   // Without the address, the page that failed is among the next few the interrupted instruction

@@ -24,8 +24,7 @@ constexpr std::uint64_t kSupervisorData =
 constexpr std::uint32_t kMsrStar = 0xc0000081, kMsrLstar = 0xc0000082, kMsrFmask = 0xc0000084;
 constexpr std::uint64_t kFlagTrap = 0x100;
 
-// Of agent::RepeatMemory, what trapline_agent_event uses.
-constexpr std::uint64_t kRepeatView = offsetof(agent::RepeatMemory, tables);
+constexpr std::uint64_t kRepeatSize = AlignUp(sizeof(agent::RepeatMemory), kPageSize);
 
 // Control register bits, Intel SDM vol. 3, 2.5.
 constexpr std::uint64_t kCr0 = 0x80050033;  // PG AM WP NE ET MP PE
@@ -123,14 +122,13 @@ PageTable& Carrier::view(View view) {
              kSupervisorData);
   table->Map({TRAPLINE_IDT}, system_.idt, kPageSize, kSupervisorData);
   table->Map({TRAPLINE_TSS}, system_.tss, kPageSize, kSupervisorData);
-  // `size` bytes of the code cache's range, at `offset` from their place.
-  const auto map_cache = [&](std::uint64_t start, std::uint64_t size, std::uint64_t flags,
-                             std::uint64_t offset = 0) {
+  // `size` bytes of a window, at `offset` from their place.
+  const auto map = [&](const SystemPages::Window& window, std::uint64_t start, std::uint64_t size,
+                       std::uint64_t flags, std::uint64_t offset = 0) {
     // Large pages, that a new thread need not wait for tens of thousands of entries.
-    constexpr std::uint64_t kBlock = SystemPages::kCacheBlock, kLarge = 2 << 20;
+    constexpr std::uint64_t kBlock = SystemPages::kBlock, kLarge = 2 << 20;
     for (std::uint64_t at = start; at < start + size;) {
-      const GuestPhysical physical =
-          (*system_.code_cache)[(at - TRAPLINE_CACHE_BASE) / kBlock] + at % kBlock;
+      const GuestPhysical physical = window.blocks[(at - window.start) / kBlock] + at % kBlock;
       const std::uint64_t end = std::min(start + size, AlignDown(at, kLarge) + kLarge);
       const bool large = end - at == kLarge && (offset + at) % kLarge == 0 &&
                          table->MapLarge({offset + at}, physical, flags);
@@ -140,13 +138,17 @@ PageTable& Carrier::view(View view) {
   };
   constexpr std::uint64_t kShared = kUserPage | PageEntry::kWritable | PageEntry::kNoExecute;
   // For trapline_agent_event, while accesses are tracked.
-  if (view == View::kOpen && system_.repeats) map_cache(TRAPLINE_REPEATS, kRepeatView, kShared);
+  if (view == View::kOpen && system_.repeat_tables)
+    map(*system_.code_cache, TRAPLINE_REPEATS, kRepeatSize, kShared);
   if (view == View::kClosed && system_.code_cache) {
-    map_cache(TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
-    map_cache(TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_TABLE, kShared);
-    if (system_.repeats) {
-      map_cache(TRAPLINE_REPEATS, sizeof(agent::RepeatMemory), kShared);
-      map_cache(TRAPLINE_REPEATS, kRepeatView, kShared, kMirrorOffset);
+    const SystemPages::Window& cache = *system_.code_cache;
+    map(cache, TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
+    map(cache, TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_TABLE, kShared);
+    if (system_.repeat_tables) {
+      map(cache, TRAPLINE_REPEATS, kRepeatSize, kShared);
+      map(cache, TRAPLINE_REPEATS, kRepeatSize, kShared, kMirrorOffset);
+      map(*system_.repeat_tables, TRAPLINE_REPEAT_TABLES,
+          TRAPLINE_REPEAT_TABLES_END - TRAPLINE_REPEAT_TABLES, kShared);
     }
     // The agent's code runs from the cache, too.
     table->Map({kMirrorOffset + TRAPLINE_AGENT_CODE}, system_.agent,
@@ -176,7 +178,6 @@ void Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
 }
 
 void Machine::ShowCodeCache(bool repeats) {
-  system_.repeats = repeats;
   const auto reserve = [](std::uint64_t start, std::uint64_t end, int protection) {
     void* const at = reinterpret_cast<void*>(start);
     void* const memory =
@@ -188,14 +189,16 @@ void Machine::ShowCodeCache(bool repeats) {
     }
     madvise(memory, end - start, MADV_DONTDUMP);
   };
-  reserve(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END, PROT_READ | PROT_WRITE);
+  const auto show = [&](std::uint64_t start, std::uint64_t end) {
+    reserve(start, end, PROT_READ | PROT_WRITE);
+    SystemPages::Window window{start, {}};
+    for (std::uint64_t block = start; block < end; block += SystemPages::kBlock)
+      window.blocks.push_back(memory_->PhysicalOf({block}, start, end));
+    return window;
+  };
   reserve(kLowMirrorStart, kLowMirrorEnd, PROT_NONE);
-  system_.code_cache.emplace();
-  for (std::uint64_t block = 0; block < system_.code_cache->size(); ++block) {
-    (*system_.code_cache)[block] =
-        memory_->PhysicalOf({TRAPLINE_CACHE_BASE + block * SystemPages::kCacheBlock},
-                            TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
-  }
+  system_.code_cache = show(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
+  if (repeats) system_.repeat_tables = show(TRAPLINE_REPEAT_TABLES, TRAPLINE_REPEAT_TABLES_END);
 }
 
 void Carrier::ForEachView(const std::function<void(View, PageTable&)>& visit) {

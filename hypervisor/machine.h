@@ -39,11 +39,14 @@ inline constexpr unsigned kViews = 3;
 // Memory that every page table shows, beside the program's.
 struct SystemPages {
   GuestPhysical agent, shared, idt, tss;
-  // The code cache and what belongs to it, from TRAPLINE_CACHE_BASE on, in blocks of so many bytes.
-  // Nothing: there is none.
-  static constexpr std::uint64_t kCacheBlock = 32u << 20;
-  std::optional<std::array<GuestPhysical, 8>> code_cache;
-  bool repeats = false;  // those of repeats.h are to be seen, too
+  // What the guest has at the monitor's own addresses, from `start` on, in blocks of so many bytes.
+  static constexpr std::uint64_t kBlock = 32u << 20;
+  struct Window {
+    std::uint64_t start = 0;
+    std::vector<GuestPhysical> blocks;
+  };
+  std::optional<Window> code_cache;     // and what belongs to it; nothing: there is none
+  std::optional<Window> repeat_tables;  // nothing: repeats (repeats.h) are not looked for
 };
 
 // A page of the program is open for everyone at its own address plus this (architecture.md), modulo

@@ -23,7 +23,7 @@ bool IsUsed(unsigned slot, std::uint32_t line) {
 // Calls visit(RepeatLine&) for all lines of a table that may have an entry.
 template <class Visit>
 void ForEachLine(unsigned slot, Visit&& visit) {
-  RepeatLine* const table = Repeats().tables[slot];
+  RepeatLine* const table = agent::TableOf(slot);
   for (std::uint32_t first = 0; first < agent::kRepeatLines; first += agent::kLinesInPage) {
     if (!IsUsed(slot, first)) continue;
     for (std::uint32_t i = 0; i < agent::kLinesInPage; ++i) visit(table[first + i]);
@@ -83,6 +83,7 @@ void RepeatTables::Start(std::uint64_t after) {
   // for later, when they have been used, it makes no difference (on kvm_pvm).
   constexpr std::size_t kHeader = offsetof(agent::RepeatMemory, use);
   madvise(Repeats().use, sizeof(agent::RepeatMemory) - kHeader, MADV_HUGEPAGE);  // a wish
+  madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_HUGEPAGE);
 }
 
 void RepeatTables::End(std::uint64_t before) {
@@ -103,8 +104,8 @@ std::optional<unsigned> RepeatTables::Add(agent::ThreadPage& page, ThreadId thre
   *free = &page;
   Repeats().threads[slot] = thread + 1;
   page.repeat_user = slot + 1;
-  page.repeat_table = reinterpret_cast<std::uint64_t>(Repeats().tables[slot]);
-  page.repeat_write_sites = reinterpret_cast<std::uint64_t>(Repeats().write_sites[slot]);
+  page.repeat_table = reinterpret_cast<std::uint64_t>(agent::TableOf(slot));
+  page.repeat_write_sites = reinterpret_cast<std::uint64_t>(agent::TableMemory().write_sites[slot]);
   return slot;
 }
 
@@ -129,7 +130,7 @@ void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t ad
   if (!agent::MayRepeat(address, site.size)) return;
   site.plain = true;
   agent::ForEachPart(address, site.size, [&](const agent::LinePart& part) {
-    RepeatLine& line = Repeats().tables[slot][part.line];
+    RepeatLine& line = agent::TableOf(slot)[part.line];
     const std::uint64_t granted = part.granted();
     std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_ACQUIRE);
     while ((entry & agent::kLineNumber) == part.number && (entry & granted) != granted &&
@@ -143,7 +144,7 @@ void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t ad
 void RepeatTables::Untell(unsigned slot, const AccessSite& site, std::uint64_t address) {
   if (!agent::MayRepeat(address, site.size)) return;
   agent::ForEachPart(address, site.size, [&](const agent::LinePart& part) {
-    RepeatLine& line = Repeats().tables[slot][part.line];
+    RepeatLine& line = agent::TableOf(slot)[part.line];
     if (agent::NumberOf(line) == part.number)
       __atomic_fetch_and(&line.entry, ~part.told(site.write), __ATOMIC_ACQ_REL);
     return true;

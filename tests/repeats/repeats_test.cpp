@@ -39,6 +39,7 @@ class AgentMemory {
  public:
   AgentMemory() {
     Map(TRAPLINE_REPEATS, TRAPLINE_CACHE_END);
+    Map(TRAPLINE_REPEAT_TABLES, TRAPLINE_REPEAT_TABLES_END);
     Map(TRAPLINE_SHARED_PAGE, TRAPLINE_SHARED_PAGE + 4096);
     Map(TRAPLINE_THREAD_PAGE, TRAPLINE_THREAD_PAGE + 4096);
     Map(TRAPLINE_EVENT_QUEUE,
@@ -133,7 +134,7 @@ class Execution {
     // What the execution before has left, without touching all of it.
     for (const std::uint32_t index : touched_) {
       repeats.use[index] = 0;
-      for (auto& table : repeats.tables) {
+      for (auto& table : agent::TableMemory().tables) {
         table[agent::LineOf(index)] = {};
         for (unsigned word = 0; word < agent::kRepeatPieces; ++word)
           table[agent::BytewiseLineOf(index, word)] = {};
