@@ -41,8 +41,9 @@ constexpr std::int64_t kMostAccesses = 4;
 // Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
 // to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
 constexpr std::uint64_t kCacheSlowdown = 20;
-// Where most accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and it is
-// seen that a native stint's first 400 us go to KVM's mending of translations (docs/translator.md).
+// Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
+// it is seen that a native stint's first 400 us go to KVM's mending of translations
+// (docs/translator.md).
 constexpr std::uint64_t kRepeatsSlowdown = 10;
 constexpr std::uint64_t kRefill = 400'000;  // ns
 
@@ -1128,8 +1129,19 @@ void GuestThread::GoNative() {
   exits_took_ = 0;
   const std::uint64_t repeats = carrier_->thread_page().repeats;
   const std::int64_t accesses = patience_ - GuestCodeCache::ThreadOf(*carrier_).leave_after;
-  repeats_much_ = 2 * static_cast<std::int64_t>(repeats - repeats_then_) > accesses;
+  // One stint alone misleads, and what it leads to changes the next one's share.
+  constexpr std::int64_t kStints = 16;
+  recent_accesses_ += std::max<std::int64_t>(accesses, 0) - recent_accesses_ / kStints;
+  recent_repeats_ += static_cast<std::int64_t>(repeats - repeats_then_) - recent_repeats_ / kStints;
   repeats_then_ = repeats;
+}
+
+// From 0, where up to three quarters of the last accesses in the cache were repeats, to 1, where
+// seven eighths and more were: a repeat takes some 15 ns, an access that is told 300.
+double GuestThread::WeightOfRepeats() const {
+  if (recent_accesses_ <= 0) return 0;
+  const double share = static_cast<double>(recent_repeats_) / static_cast<double>(recent_accesses_);
+  return std::clamp(8 * share - 6, 0.0, 1.0);
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -1162,9 +1174,11 @@ bool GuestThread::EnterCache() {
     const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
     // To use a page that was hidden takes an exit, if only KVM's for its translation.
     exits_took_ += exit_cost * std::exchange(carrier_->rewatched, 0);
-    const std::uint64_t lost = exits_took_ + (repeats_much_ ? kRefill : 0);
+    const double repeats = WeightOfRepeats();
+    const std::uint64_t lost = exits_took_ + static_cast<std::uint64_t>(repeats * kRefill);
     const std::uint64_t useful = stint - std::min(stint, lost);
-    const std::uint64_t slowdown = repeats_much_ ? kRepeatsSlowdown : kCacheSlowdown;
+    const std::uint64_t slowdown =
+        kCacheSlowdown - static_cast<std::uint64_t>(repeats * (kCacheSlowdown - kRepeatsSlowdown));
     patience_ = useful * slowdown < exits_took_ + cache_faults_took_ + exit_cost
                     ? std::min(patience_ * 2, kLongestPatience)
                     : std::max(patience_ / 2, shortest_patience_);

@@ -150,6 +150,7 @@ class GuestThread {
   void RequestLeave();
   void FinishLeave();
   bool EnterCache();
+  double WeightOfRepeats() const;
   bool PrefersNative();
   bool OwesAccess();
   void GoNative();
@@ -195,8 +196,9 @@ class GuestThread {
   std::int64_t patience_ = 0, shortest_patience_ = 0;
   // Where it went over to the code cache last, to make an access that it could not make natively.
   std::uint64_t returned_at_ = 0;
-  // In the code cache lately: whether most accesses were repeats, and how many had been before.
-  bool repeats_much_ = false;
+  // Accesses in the code cache lately that the filter did not skip, and how many of them were
+  // repeats; how many repeats there had been when the thread became native last.
+  std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;
   std::uint64_t repeats_then_ = 0;
   std::optional<Step> step_;
   ClientRequests client_requests_;

@@ -127,7 +127,7 @@ void RepeatTables::RemoveAll() {
 }
 
 void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t address) {
-  if (!agent::MayRepeat(address, site.size)) return;
+  if (Repeats().enabled == 0 || !agent::MayRepeat(address, site.size)) return;
   site.plain = true;
   agent::ForEachPart(address, site.size, [&](const agent::LinePart& part) {
     RepeatLine& line = agent::TableOf(slot)[part.line];
