@@ -161,9 +161,8 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       });
       // Who has ended the peace meanwhile may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
-      if (ForEachPart(address, site->size, [&](const LinePart& part) {
-            return IsInPeace(TableOf(slot)[part.line]);
-          })) {
+      if (ForEachPart(address, site->size,
+                      [&](const LinePart& part) { return IsInPeace(TableOf(slot)[part.line]); })) {
         ++page.repeats;
         return true;
       }
