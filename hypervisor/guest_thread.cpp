@@ -33,9 +33,9 @@ constexpr std::uint64_t kSyscallLength = 2;
 
 // How many accesses a thread makes in the code cache before it tries native code: at first, and
 // after it has met a shared page natively. Going out and back in costs as much as a few hundred
-// that are told (docs/detection.md, "Hot code": 512 and 32 compared).
+// that are told; with fewer, races are missed (docs/detection.md, "Hot code").
 constexpr std::int64_t kFirstPatience = 32768;
-constexpr std::int64_t kPatience = 128;
+constexpr std::int64_t kPatience = 512;
 constexpr std::int64_t kLongestPatience = 1 << 20;
 // More than a single instruction has, each of which is counted.
 constexpr std::int64_t kMostAccesses = 4;
