@@ -48,6 +48,15 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
   return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
 }
 
+// How many of `count` pages, at most 64, from `start` on are in memory. 0 if not all are mapped.
+std::uint64_t PagesInMemory(std::uint64_t start, std::uint64_t count) {
+  std::array<unsigned char, 64> in_memory{};
+  if (mincore(Pointer(start), count * kPageSize, in_memory.data()) != 0) return 0;
+  return static_cast<std::uint64_t>(
+      std::count_if(in_memory.begin(), in_memory.begin() + static_cast<std::ptrdiff_t>(count),
+                    [](unsigned char page) { return (page & 1) != 0; }));
+}
+
 // The file behind a descriptor, by name; empty when it has none.
 std::string FileOf(int fd) { return LinkTarget(fmt::format("/proc/self/fd/{}", fd)); }
 
@@ -329,10 +338,8 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
 // too: KVM then has one page to map instead of 512.
 void AddressSpace::TryHugePage(std::uint64_t block, std::uint64_t region_start) {
   constexpr std::uint64_t kBefore = 64;  // pages
-  std::array<unsigned char, kBefore> in_memory{};
   if (block - region_start < kBefore * kPageSize ||
-      mincore(Pointer(block - kBefore * kPageSize), kBefore * kPageSize, in_memory.data()) != 0 ||
-      !std::ranges::all_of(in_memory, [](unsigned char page) { return (page & 1) != 0; })) {
+      PagesInMemory(block - kBefore * kPageSize, kBefore) != kBefore) {
     return;
   }
   // MADV_HUGEPAGE would cut the mapping in two, as mremap could tell. A block without any page
@@ -490,8 +497,26 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
       states_->Share(touch.run.start, touch.run.end);
       return PageState::kShared;
     }
+    if (claims && carrier.native()) PrepareWalk(carrier, touch.run, write, region);
   }
   return touch.run.state;
+}
+
+// A claim that is longer than the first of its kind is that of a thread that walks upwards, and
+// will use the pages. KVM maps eight at a time of those that are in memory and marked as used;
+// where half of what lies before them is in memory, they are put there now.
+void AddressSpace::PrepareWalk(Carrier& carrier, const PageRun& claimed, bool write,
+                               RegionMap::iterator region) {
+  constexpr std::uint64_t kWalk = 32 * kPageSize;
+  constexpr std::uint64_t kBefore = 16;  // pages
+  if (claimed.end - claimed.start < kWalk) return;
+  if (!region->second.shared && claimed.start - region->first >= kBefore * kPageSize &&
+      PagesInMemory(claimed.start - kBefore * kPageSize, kBefore) >= kBefore / 2) {
+    // If there is no memory for it the program is told when it touches a page.
+    static_cast<void>(madvise(Pointer(claimed.start), claimed.end - claimed.start,
+                              write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
+  }
+  MapRun(carrier, claimed, 0, true);
 }
 
 FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, bool write,

@@ -262,6 +262,8 @@ class AddressSpace {
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);
   void MarkUsed(Carrier& carrier, std::uint64_t address);
+  void PrepareWalk(Carrier& carrier, const PageRun& claimed, bool write,
+                   RegionMap::iterator region);
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
                           RegionMap::iterator region);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
