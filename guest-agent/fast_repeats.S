@@ -1,6 +1,6 @@
 // The usual repeat (repeats.h), found without a call of the slow path: copied into the code cache, before its own slow
 // path, so position-independent. It is jumped to on the slow path's stack, with the return address and the site there,
-// and either returns itself or reaches its end with all registers as they were. It does what
+// and either returns itself or reaches its end with all registers as they were, but not the flags. It does what
 // trapline_agent_repeats does first, and fills the filter.
 #include "guest-agent/layout.h"
 
@@ -18,14 +18,10 @@
     .globl trapline_fast_repeat_\log2\()_\write, trapline_fast_repeat_\log2\()_\write\()_end
 trapline_fast_repeat_\log2\()_\write:
     push %rax
-    lahf
-    seto %al
-    push %rax
     push %rcx
     push %rdx
     push %rsi
     push %rdi
-    push %r8
     mov TRAPLINE_CACHE_ACCESS_ADDRESS, %rsi
     mov TRAPLINE_THREAD_REPEAT_TABLE, %rdi
     test %rdi, %rdi
@@ -58,60 +54,58 @@ trapline_fast_repeat_\log2\()_\write:
     mov %rdx, %rax
     shr $TRAPLINE_REPEAT_BLOCK_BITS, %rax
     xor %edx, %eax
-    and $((1 << TRAPLINE_REPEAT_BLOCK_BITS) - 1), %eax
-    mov %eax, %r8d                  // IndexOf
+    and $((1 << TRAPLINE_REPEAT_BLOCK_BITS) - 1), %eax  // IndexOf
+    mov %esi, %ecx
     .if \log2 < 2
     mov %rsi, %rdx
     shr $2, %rdx
-    mov %edx, %ecx
-    and $3, %ecx
-    lea (%rcx, %rax, 4), %eax       // BytewiseLineOf
+    mov %edx, %esi
+    and $3, %esi
+    lea (%rsi, %rax, 4), %esi       // BytewiseLineOf
     bts $TRAPLINE_REPEAT_BYTEWISE_BIT, %rdx
-    .endif
-    and $((1 << TRAPLINE_REPEAT_LINE_BITS) - 1), %eax
-    shl $6, %eax                    // LineOf
-    mov TRAPLINE_REPEAT_USE(, %r8, 4), %ecx
-    cmp %ecx, TRAPLINE_REPEAT_LINE_USE(%rdi, %rax)
-    jne 9f
-    mov %esi, %ecx
-    .if \log2 >= 2
+    .else
+    mov %eax, %esi
     shr $2, %ecx
     .endif
     and $3, %ecx                    // first piece
-    mov (%rdi, %rax), %rsi
-    xor %rdx, %rsi
-    shl $(64 - TRAPLINE_REPEAT_TOLD_SHIFT), %rsi
-    jnz 9f                          // another one's line
-    mov $((told | \write * told << 4) << (TRAPLINE_REPEAT_TOLD_SHIFT - 32)), %edx
-    shl %cl, %edx
-    mov 4(%rdi, %rax), %esi
-    not %esi
-    test %edx, %esi
+    and $((1 << TRAPLINE_REPEAT_LINE_BITS) - 1), %esi
+    shl $6, %esi                    // LineOf
+    add %rsi, %rdi
+    // The line must be that of these bytes, no bit of which is left, with all bits that are wanted.
+    xor (%rdi), %rdx
+    rol $(64 - TRAPLINE_REPEAT_TOLD_SHIFT), %rdx
+    cmp $((1 << (64 - TRAPLINE_REPEAT_TOLD_SHIFT)) - 1), %rdx
+    ja 9f
+    shr %cl, %edx
+    not %edx
+    test $(told | \write * told << 4), %edx
     jnz 9f                          // not told, or not granted
-    mov 64(%rsp), %rdx              // site
+    mov TRAPLINE_REPEAT_USE(, %rax, 4), %edx
+    cmp %edx, TRAPLINE_REPEAT_LINE_USE(%rdi)
+    jne 9f
+    mov 48(%rsp), %rdx              // site
     .if \write
     cmpb $0, TRAPLINE_SITE_PLAIN(%rdx)
     je 9f
     .endif
     decq TRAPLINE_CACHE_LEAVE_AFTER
     // Note
-    mov TRAPLINE_SHARED_PAGE, %esi
-    cmp $1, %esi
-    sbb $0, %esi
-    add %rax, %rdi
     .if \write
-    shr $2, %eax
-    add TRAPLINE_THREAD_REPEAT_WRITE_SITES, %rax
+    shr $2, %esi
+    add TRAPLINE_THREAD_REPEAT_WRITE_SITES, %rsi
     .endif
     .set piece, 0
     .rept pieces
     .if \write
-    mov %edx, 4 * piece(%rax, %rcx, 4)
+    mov %edx, 4 * piece(%rsi, %rcx, 4)
     .else
     mov %edx, TRAPLINE_REPEAT_LINE_READ_SITES + 4 * piece(%rdi, %rcx, 4)
     .endif
     .set piece, piece + 1
     .endr
+    mov TRAPLINE_SHARED_PAGE, %esi
+    cmp $1, %esi
+    sbb $0, %esi
     .set piece, 0
     .rept pieces - 1
     mov %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * piece(%rdi, %rcx, 4)
@@ -119,7 +113,7 @@ trapline_fast_repeat_\log2\()_\write:
     .endr
     xchg %esi, TRAPLINE_REPEAT_LINE_MOMENTS + 16 * \write + 4 * piece(%rdi, %rcx, 4)
     // Who has ended the peace meanwhile may not have seen the note.
-    mov TRAPLINE_REPEAT_USE(, %r8, 4), %eax
+    mov TRAPLINE_REPEAT_USE(, %rax, 4), %eax
     cmp %eax, TRAPLINE_REPEAT_LINE_USE(%rdi)
     jne 9f
     incq TRAPLINE_THREAD_REPEATS
@@ -133,14 +127,10 @@ trapline_fast_repeat_\log2\()_\write:
     and $(TRAPLINE_CACHE_FILTER_PLANE - 8), %esi
     mov %rax, TRAPLINE_CACHE_FILTER + \write * TRAPLINE_CACHE_FILTER_PLANE(%rsi)
     .macro BACK
-    pop %r8
     pop %rdi
     pop %rsi
     pop %rdx
     pop %rcx
-    pop %rax
-    add $0x7f, %al
-    sahf
     pop %rax
     .endm
     BACK

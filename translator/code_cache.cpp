@@ -225,6 +225,7 @@ class CodeCache::RegionBuilder {
         state_ = {};
         continue;
       }
+      if (!LetsFlagsBeInRax(item)) TakeFlagsFromRax(item);
       RestoreNamed(item);
       at_item_ = state_.saved;
       if (item.report) {
@@ -332,6 +333,7 @@ class CodeCache::RegionBuilder {
   }
   void Restore(std::uint8_t reg) {
     if ((state_.saved & Bit(reg)) == 0) return;
+    if (reg == kRax && state_.flags_in_rax) EmitFlagsBack();
     out_.LoadAbsolute(reg, Saved(reg));
     state_.saved = static_cast<std::uint16_t>(state_.saved & ~Bit(reg));
     Mark();
@@ -345,11 +347,12 @@ class CodeCache::RegionBuilder {
       if (reg != except) Restore(reg);
     }
   }
+  // All but rax while the flags are there.
   void RestoreNamed(const Item& item) {
     if (!item.valid) return;
     const std::uint16_t named = NamedRegisters(item.in);
     for (std::uint8_t reg = 0; reg < 16; ++reg) {
-      if ((named & Bit(reg)) != 0) Restore(reg);
+      if ((named & Bit(reg)) != 0 && !(reg == kRax && state_.flags_in_rax)) Restore(reg);
     }
   }
 
@@ -517,6 +520,7 @@ class CodeCache::RegionBuilder {
     if (item.only_reads) seen.writes = false;
     if (options_.filter && !item.atomic && !item.only_reads && AlreadyChecked(seen)) return;
     const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
+    if (state_.flags_in_rax && (operand.base == kRax || operand.index == kRax)) Restore(kRax);
     const std::uint8_t other = Scratch(item, 1);
     // A base register alone is the address.
     const bool plain = operand.base < 16 && operand.index == kNoRegister &&
@@ -536,18 +540,15 @@ class CodeCache::RegionBuilder {
     checked_.push_back({seen, seen.writes});
     Save(other);
     const bool live = FlagsLive(item);
-    if (live) {
-      // The address may be rax itself.
-      out_.Move(other, address);
+    out_.Move(other, address);
+    if (live && !state_.flags_in_rax) {
       Save(kRax);
       out_.Bytes({0x9f});              // lahf
       out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
       state_.flags_in_rax = true;
       Mark();
-    } else {
-      out_.Move(other, address);
     }
-    const bool in_rax = live && address == kRax;
+    const bool in_rax = state_.flags_in_rax && address == kRax;  // in its slot, rather
     if (const unsigned shift = CacheThread::FilterShift(operand.size); shift != 0) {
       if (other >= 8) out_.Bytes({0x41});
       out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe0 | (other & 7)),
@@ -570,17 +571,17 @@ class CodeCache::RegionBuilder {
         other, Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(operand.size));
     const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
     const Mapping at_check = state_;
-    if (live) EmitFlagsBack();
     const std::uint64_t back = out_.here();
-    cold_.push_back([this, to_slow, at_check, live, placed, argument, address, back] {
+    cold_.push_back([this, to_slow, at_check, placed, argument, address, other, in_rax, back] {
       out_.SetDisplacement(to_slow, out_.here());
       state_ = at_check;
       Mark();
-      if (live) EmitFlagsBack();
-      out_.StoreAbsolute(address, argument);
+      if (in_rax) out_.LoadAbsolute(other, Saved(kRax));
+      out_.StoreAbsolute(in_rax ? other : address, argument);
       EmitSlowCall(placed, cache_.StubFor(*placed));
       out_.JumpTo(back);
     });
+    if (state_.flags_in_rax && !LetsFlagsBeInRax(item)) Restore(kRax);
   }
 
   static AccessSite SiteOf(const Item& item, const MemoryOperand& operand) {
@@ -612,12 +613,26 @@ class CodeCache::RegionBuilder {
     FromSlowStack();
   }
 
+  // Between the checks of a block the flags may stay in rax, since taking them in and out costs as
+  // much as a check does. Not where the item, as it is emitted, uses either.
+  bool LetsFlagsBeInRax(const Item& item) const {
+    return item.valid && !item.report && !item.atomic && !NeedsRewrite(item) &&
+           LeavesFlagsAndRax(item.in);
+  }
+  void TakeFlagsFromRax(const Item& item) {
+    if (!state_.flags_in_rax) return;
+    if (item.valid && StatusFlagUse(item.in) == FlagUse::kOverwrites) {
+      state_.flags_in_rax = false;
+      Mark();
+    }
+    Restore(kRax);
+  }
+
   void EmitFlagsBack() {
     out_.Bytes({0x04, 0x7f});  // add $0x7f, %al: overflow if al is 1
     out_.Bytes({0x9e});        // sahf
     state_.flags_in_rax = false;
     Mark();
-    Restore(kRax);
   }
 
   static unsigned SignatureIndex(std::uint32_t size) {
@@ -795,7 +810,7 @@ class CodeCache::RegionBuilder {
     if (IsString(in) && gs) return EmitStringItem(item);
     EmitChecks(item);
     if (!NeedsRewrite(item)) {
-      RestoreLow();
+      RestoreLow(state_.flags_in_rax ? kRax : kNoRegister);
       EmitOriginal(item, gs && in.operand_count != 0);
       state_.rip = item.next();
       return EmitAfterAtomic(item);

@@ -355,6 +355,50 @@ FlagUse StatusFlagUse(const Instruction& instruction) {
   }
 }
 
+bool LeavesFlagsAndRax(const Instruction& instruction) {
+  const std::uint8_t opcode = instruction.opcode;
+  const bool legacy = instruction.encoding == Encoding::kLegacy;
+  if (instruction.branch != Branch::kNone || instruction.encoding == Encoding::kXop ||
+      instruction.encoding == Encoding::k3dNow || !instruction.has_modrm ||
+      instruction.base == kRax || instruction.index == kRax) {
+    return false;
+  }
+  const bool no_rax = ((RegBit(instruction) | RmBit(instruction)) & Bit(kRax)) == 0;
+  switch (instruction.map) {
+    case kMapOneByte:
+      return legacy && no_rax &&
+             (opcode == 0x63 || (opcode >= 0x88 && opcode <= 0x8b) || opcode == 0x8d ||
+              ((opcode == 0xc6 || opcode == 0xc7) && (instruction.modrm >> 3 & 7) == 0));
+    case kMap0F:
+      switch (opcode) {
+        case 0x2a:  // conversions, moves from and to general registers
+        case 0x2c:
+        case 0x2d:
+        case 0x50:
+        case 0x6e:
+        case 0x7e:
+        case 0xc4:
+        case 0xc5:
+        case 0xd7:
+          return no_rax;
+        case 0xb6:  // movzx, movsx
+        case 0xb7:
+        case 0xbe:
+        case 0xbf:
+          return legacy && no_rax;
+        default:
+          return (opcode >= 0x10 && opcode <= 0x17) || (opcode >= 0x28 && opcode <= 0x2b) ||
+                 (opcode >= 0x51 && opcode <= 0x76) || (opcode >= 0x7c && opcode <= 0x7f) ||
+                 opcode == 0xc2 || opcode == 0xc6 || (opcode >= 0xd0 && opcode <= 0xf6) ||
+                 (opcode >= 0xf8 && opcode <= 0xfe);
+      }
+    case kMap0F38:  // fused multiply and add
+      return !legacy && opcode >= 0x96 && opcode <= 0xbf;
+    default:
+      return false;
+  }
+}
+
 bool NamesHighByte(const Instruction& instruction) {
   const ByteRegisters bytes = BytesOf(instruction);
   if (instruction.rex != 0) return false;
