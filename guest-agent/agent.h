@@ -99,6 +99,7 @@ struct ThreadCounters {
   std::uint64_t interruptions;             // KVM_RUN ended by a host signal
   std::uint64_t signals;                   // guest signal handlers entered
   std::uint64_t other_exits;
+  std::uint64_t lease_time;   // nanoseconds that were waited for pages of others (AwaitLease)
   std::uint64_t native_time;  // nanoseconds of processor time out of the code cache, once left
   std::uint64_t returns;      // to the code cache from there
 
@@ -111,6 +112,7 @@ struct ThreadCounters {
     interruptions += other.interruptions;
     signals += other.signals;
     other_exits += other.other_exits;
+    lease_time += other.lease_time;
     native_time += other.native_time;
     returns += other.returns;
   }

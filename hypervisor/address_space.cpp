@@ -924,6 +924,18 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   return FaultVerdict::kMapped;
 }
 
+std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual address) {
+  const std::lock_guard lock(mutex_);
+  const auto it = FindRegion(address.value);
+  if (it == regions_.end() || !it->second.Trackable()) return 0;
+  const PageRun run = states_->Find(address.value, it->first, it->second.end);
+  if (run.state != PageState::kPrivate) return 0;
+  const Carrier* const owner = CarrierOf(run.owner);
+  return owner != nullptr && owner != &carrier && owner->native()
+             ? owner->lease_end.load(std::memory_order_relaxed)
+             : 0;
+}
+
 FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
   const std::lock_guard lock(mutex_);
   auto it = FindRegion(address.value);

@@ -162,6 +162,8 @@ class AddressSpace {
   // A fault in `view`, the one the carrier runs in; `rip` tells tracked code from untracked.
   FaultVerdict Resolve(Carrier& carrier, View view, GuestVirtual address, bool write, bool fetch,
                        std::uint64_t rip);
+  // When the lease ends that another thread has on the page (Carrier::lease_end); 0: there is none.
+  std::uint64_t LeaseEnd(const Carrier& carrier, GuestVirtual address);
   // A fault at the mirror of `address`, in kClosed.
   FaultVerdict ResolveMirror(Carrier& carrier, GuestVirtual address, bool write);
   // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so

@@ -135,6 +135,7 @@ class GuestThread {
   bool EmulateVsyscall(std::uint64_t address);
   void HandleSystemCall();
   void HandleException(unsigned vector);
+  void AwaitLease(std::uint64_t address);
   void HandlePageFault(std::uint64_t error_code);
   bool HandleImpossibleAccess();
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);

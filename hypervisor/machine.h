@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -104,6 +105,7 @@ class Carrier {
   void StartThread() {
     thread_page_->native = 0;
     was_native_ = false;
+    lease_end = 0;
     reopened = watched = {};
     to_open.clear();
   }
@@ -115,6 +117,9 @@ class Carrier {
     thread_page_->native = native ? 1 : 0;
     was_native_ = was_native_ || native;
   }
+  // Until then (CLOCK_MONOTONIC, nanoseconds) others leave the thread the pages that it uses
+  // natively (GuestThread::AwaitLease). Set by its own thread, read by any.
+  std::atomic<std::uint64_t> lease_end = 0;
   // What AddressSpace::Reopen has given the thread, and watches anew because of it.
   Neighbourhood reopened, watched;
   // Pages that its thread has used and has hidden from all, to see who uses them again.

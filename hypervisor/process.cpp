@@ -886,10 +886,12 @@ void Process::PrintStatistics() {
       clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
       line(fmt::format(
           "native code on private pages: {:.3f} s of {:.3f} s processor time, {} times until a "
-          "shared page was met; {} shared pages became private or read-only",
+          "shared page was met; {} shared pages became private or read-only; {:.3f} s waited for "
+          "pages that others had on lease",
           static_cast<double>(total.native_time) / kSecond,
           static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kSecond,
-          total.returns, address_space_.reopened_pages()));
+          total.returns, address_space_.reopened_pages(),
+          static_cast<double>(total.lease_time) / kSecond));
     }
   }
 
