@@ -35,7 +35,11 @@ struct AccessPlace {
     if (!IsLong(size)) where += distance;
   }
 
-  friend bool operator==(const AccessPlace&, const AccessPlace&) = default;
+  // One question instead of five: most often all are the same.
+  [[gnu::always_inline]] friend bool operator==(const AccessPlace& a, const AccessPlace& b) {
+    return ((a.ip ^ b.ip) | (a.where ^ b.where) | (a.size ^ b.size) | (a.stack ^ b.stack) |
+            (a.thread ^ b.thread)) == 0;
+  }
 
  private:
   // Longer than any instruction's single access.
@@ -58,7 +62,7 @@ class AccessPlaces {
       const PlaceId id = table_[at];
       if (places_[id] == place) [[likely]]
         return id;
-      if (id == 0) return Add(place);
+      if (id == 0) return Add(AccessPlace(place));  // a copy, so that `place` stays in registers
     }
   }
 

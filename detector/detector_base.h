@@ -46,9 +46,10 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   bool PrefetchesPages()                       whether the first one is worth while
 //   void PrefetchPage(const Event&)
 //   Line PrefetchLine(const Event&)
-//   void PrefetchCell(const Event&, Line)
-//   Cell FindCell(const Event&, Line)            null: not known
+//   Cell PrefetchCell(const Event&, Line)        null: not known, or not yet
+//   void PrefetchReaders(Cell), or, where the cell was null, Cell PrefetchByte(const Event&, Line)
 //     called in this order with events that follow soon; each brings in what the next one needs
+//   Cell FindCell(const Event&, Line)            at once; null: not known
 //   void OnPlain(const Event&, std::uint64_t index, Cell)            not null
 //   std::uint64_t lines_version(), cells_version()   change when what was found becomes void
 template <class Derived>
@@ -97,7 +98,7 @@ class DetectorBase : public Detector {
     constexpr std::size_t kPageAhead = 48;
     constexpr std::size_t kLineAhead = 36;
     constexpr std::size_t kCellAhead = 24;
-    constexpr std::size_t kFindAhead = 12;
+    constexpr std::size_t kReadersAhead = 12;
     std::array<typename Derived::Line, kRing> lines;
     std::array<typename Derived::Cell, kRing> cells;
     Derived& detector = derived();
@@ -108,19 +109,26 @@ class DetectorBase : public Detector {
     };
     find_lines(0, kLineAhead);
     for (std::size_t i = 0; i < std::min(kCellAhead, size); ++i)
-      detector.PrefetchCell(events[i], lines[i]);
+      cells[i] = detector.PrefetchCell(events[i], lines[i]);
     const bool pages = detector.PrefetchesPages();
     std::uint64_t lines_version = detector.lines_version();
     std::uint64_t cells_version = detector.cells_version();
-    std::size_t unknown_before = kFindAhead;  // the cells of earlier events than this one
+    std::size_t unknown_before = 0;  // the cells of earlier events than this one
     for (std::size_t i = 0; i < size; ++i) {
       if (pages && i + kPageAhead < size) detector.PrefetchPage(events[i + kPageAhead]);
       if (const std::size_t next = i + kLineAhead; next < size) [[likely]]
         lines[next % kRing] = detector.PrefetchLine(events[next]);
       if (const std::size_t next = i + kCellAhead; next < size) [[likely]]
-        detector.PrefetchCell(events[next], lines[next % kRing]);
-      if (const std::size_t next = i + kFindAhead; next < size) [[likely]]
-        cells[next % kRing] = detector.FindCell(events[next], lines[next % kRing]);
+        cells[next % kRing] = detector.PrefetchCell(events[next], lines[next % kRing]);
+      if (const std::size_t next = i + kReadersAhead; next < size && next >= unknown_before)
+          [[likely]] {
+        typename Derived::Cell& cell = cells[next % kRing];
+        if (cell != nullptr) [[likely]] {
+          detector.PrefetchReaders(cell);
+        } else {
+          cell = detector.PrefetchByte(events[next], lines[next % kRing]);
+        }
+      }
 
       const Event& event = events[i];
       const typename Derived::Cell cell =
@@ -133,7 +141,7 @@ class DetectorBase : public Detector {
       if (cells_version == detector.cells_version()) [[likely]]
         continue;
       cells_version = detector.cells_version();
-      unknown_before = i + kFindAhead + 1;
+      unknown_before = i + kCellAhead + 1;
       if (lines_version == detector.lines_version()) continue;
       lines_version = detector.lines_version();
       find_lines(i + 1, i + kLineAhead + 1);

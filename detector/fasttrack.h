@@ -45,7 +45,7 @@ class FastTrackAnalysis {
   // already accessed in this epoch.
   bool OnAccess(const Event& event, std::uint64_t index, Epoch epoch, const VectorClock& clock,
                 RaceLog* log) {
-    Cell* const cell = shadow_.FindExact(event.address, event.size);
+    Cell* const cell = event.size <= 8 ? shadow_.FindExact(event.address, event.size) : nullptr;
     if (cell == nullptr) return OnCells(event, index, epoch, clock, log);
     if (InEpoch(*cell, event, epoch)) return false;
     OnCell(*cell, event, index, epoch, clock, log);
@@ -75,13 +75,11 @@ class FastTrackAnalysis {
     __builtin_prefetch(line);
     return line;
   }
-  static void PrefetchCell(const Event& event, const Line* line) {
-    Shadow::PrefetchCell(line, event.address);
+  [[gnu::always_inline]] static Cell* PrefetchCell(const Event& event, const Line* line) {
+    return Shadow::PrefetchCell(line, event.address, event.size);
   }
   [[gnu::always_inline]] static Cell* FindCell(const Event& event, const Line* line) {
-    Cell* const cell = Shadow::FindExact(line, event.address, event.size);
-    if (cell != nullptr) cell->Prefetch();
-    return cell;
+    return Shadow::FindExact(line, event.address, event.size);
   }
   std::uint64_t lines_version() const { return shadow_.lines_version(); }
   std::uint64_t cells_version() const { return shadow_.cells_version(); }
@@ -127,7 +125,9 @@ class FastTrackAnalysis {
     const auto on_race = [&](const AccessRecord& prior, EventKind kind) {
       Report(prior, kind, event, index, address, size, log);
     };
-    const auto now = [&] { return Pack(event, MomentClocks::MomentAt(index), address); };
+    const auto now = [&]() __attribute__((always_inline)) {
+      return Pack(event, MomentClocks::MomentAt(index), address);
+    };
     const Past past{places_, clock};
     ++rules_[event.kind == EventKind::kWrite ? cell.Write(past, now, on_race)
                                              : cell.Read(readers_, epoch, past, now, on_race)];
@@ -167,11 +167,18 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
       PrefetchAtomicLine(event);
     return analysis_.PrefetchLine(event);
   }
-  void PrefetchCell(const Event& event, Line line) {
+  [[gnu::always_inline]] Cell PrefetchCell(const Event& event, Line line) {
     if (IsAtomic(event.kind)) [[unlikely]]
       PrefetchAtomicCell(event);
-    FastTrackAnalysis::PrefetchCell(event, line);
+    return FastTrackAnalysis::PrefetchCell(event, line);
   }
+  [[gnu::always_inline]] static Cell PrefetchByte(const Event& event, Line line) {
+    if (event.size != 1) return nullptr;
+    const Cell cell = FindCell(event, line);
+    __builtin_prefetch(cell, 1);
+    return cell;
+  }
+  [[gnu::always_inline]] static void PrefetchReaders(Cell cell) { cell->Prefetch(); }
   [[gnu::always_inline]] static Cell FindCell(const Event& event, Line line) {
     return FastTrackAnalysis::FindCell(event, line);
   }

@@ -72,21 +72,9 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
   // Reports the races of a plain access with earlier atomic ones.
-  void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
-    if (!atomic_lines_.MayTouch(event.address, event.size)) return;
-    const VectorClock& clock = synchronisation_.ClockOf(event.thread);
-    atomics_.ForEachExisting(
-        event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
-          const auto check = [&](const AccessHistory& history) {
-            for (const TimedAccess& prior : history) {
-              if (!clock.Covers(prior.epoch) && derived().Unprotected(prior, event)) {
-                this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
-              }
-            }
-          };
-          check(cell.writes);
-          if (event.kind == EventKind::kWrite) check(cell.reads);
-        });
+  [[gnu::always_inline]] void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
+    if (!atomics_.empty()) [[unlikely]]
+      CheckAgainstThose(event, index);
   }
 
  protected:
@@ -104,7 +92,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     __builtin_prefetch(atomics_.FindLine(event.address));
   }
   void PrefetchAtomicCell(const Event& event) {
-    ShadowMemory<Atomics>::PrefetchCell(atomics_.FindLine(event.address), event.address);
+    ShadowMemory<Atomics>::PrefetchCell(atomics_.FindLine(event.address), event.address,
+                                        event.size);
   }
 
   // The two sides of an atomic access as synchronisation, as far as its kind and order have them.
@@ -168,6 +157,23 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
+
+  [[gnu::noinline]] void CheckAgainstThose(const Event& event, std::uint64_t index) {
+    if (!atomic_lines_.MayTouch(event.address, event.size)) return;
+    const VectorClock& clock = synchronisation_.ClockOf(event.thread);
+    atomics_.ForEachExisting(
+        event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
+          const auto check = [&](const AccessHistory& history) {
+            for (const TimedAccess& prior : history) {
+              if (!clock.Covers(prior.epoch) && derived().Unprotected(prior, event)) {
+                this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
+              }
+            }
+          };
+          check(cell.writes);
+          if (event.kind == EventKind::kWrite) check(cell.reads);
+        });
+  }
 
   // `thread` comes after all that `other` has done.
   void OrderAfter(ThreadId thread, ThreadId other) {

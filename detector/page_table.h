@@ -23,8 +23,9 @@ class PageTable {
     }
   }
 
-  // Whether Find has to wait for the table, which is larger than the processor's first-level cache.
-  bool IsLarge() const { return slots_.size() * sizeof(Slot) > std::size_t{64} << 10; }
+  // Whether Find has to wait for the table, which is larger than the processor's second-level cache
+  // has room for: it is so thin that of a smaller one few lines are in use.
+  bool IsLarge() const { return slots_.size() * sizeof(Slot) > std::size_t{1} << 20; }
   // A hint that Find(number) comes soon.
   [[gnu::always_inline]] void Prefetch(std::uint64_t number) const {
     __builtin_prefetch(&slots_[HomeOf(number)]);

@@ -99,16 +99,24 @@ class ShadowMemory {
   [[gnu::always_inline]] void PrefetchPage(std::uint64_t address) const {
     pages_.Prefetch(address / kPageSize);
   }
-  [[gnu::always_inline]] static void PrefetchCell(const Line* line, std::uint64_t address) {
+  // As FindExact, but null for a byte's cell, which is another step away.
+  [[gnu::always_inline]] static Cell* PrefetchCell(const Line* line, std::uint64_t address,
+                                                   std::uint64_t size) {
     if (line == nullptr) [[unlikely]]
-      return;
+      return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
     if (layout == kBytes) [[unlikely]] {
       __builtin_prefetch(&(*line->bytes)[word]);
-    } else if (const Cells* const cells = line->halves[address / 4 & layout]) {
-      __builtin_prefetch(&(*cells)[word], 1);
+      return nullptr;
     }
+    Cells* const cells = line->halves[address / 4 & layout];
+    if (cells == nullptr) [[unlikely]]
+      return nullptr;
+    Cell* const cell = &(*cells)[word];
+    __builtin_prefetch(cell, 1);
+    const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
+    return exact ? cell : nullptr;
   }
 
   // Calls visit(cell, address, size) for all cells with some byte in [address, address+size);
@@ -258,7 +266,12 @@ class ShadowMemory {
   template <class Visit>
   void VisitWords(Line& line, std::uint64_t from, std::uint64_t to, Visit& visit) {
     ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
-      VisitWord(PlaceIn(line, word), word, low, high, visit);
+      const Place place = PlaceIn(line, word);
+      if (high - low == kWordSize && place.layout() == kWhole) [[likely]] {
+        visit(place.whole(), word, std::uint64_t{kWordSize});
+      } else {
+        VisitWord(place, word, low, high, visit);
+      }
     });
   }
 

@@ -78,7 +78,8 @@ void LogReader::SiftDown() {
   const Next moved = heap_[0];
   std::size_t hole = 0;
   for (std::size_t child = 1; child < size; child = 2 * hole + 1) {
-    if (child + 1 < size && heap_[child + 1].Before(heap_[child])) ++child;
+    // Added, since which one it is cannot be guessed.
+    if (child + 1 < size) child += heap_[child + 1].Before(heap_[child]) ? 1 : 0;
     if (!heap_[child].Before(moved)) break;
     heap_[hole] = heap_[child];
     hole = child;
