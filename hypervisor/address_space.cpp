@@ -595,8 +595,13 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
     rules_.on_opened(thread, run);
     // So many are given only where the thread has been using one after the other.
     constexpr std::uint64_t kDense = 16 * kPageSize;
+    constexpr std::size_t kMostLeases = 256;
     run.state = PageState::kPrivate;
-    if (run.end - run.start >= kDense) MapRun(carrier, run, 0, true);
+    if (run.end - run.start >= kDense) {
+      MapRun(carrier, run, 0, true);
+      if (carrier.leased.size() == kMostLeases) carrier.leased.erase(carrier.leased.begin());
+      carrier.leased.push_back(run);
+    }
   } else {
     states_->MakeReadOnly(run.start, run.end);
   }
@@ -803,8 +808,8 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
 }
 
 void AddressSpace::OpenOwn(Carrier& carrier) {
-  if (carrier.to_open.empty()) return;
   const std::lock_guard lock(mutex_);
+  carrier.leased.clear();
   for (const PageRun& run : std::exchange(carrier.to_open, {}))
     rules_.on_opened(carrier.thread_page().logical_thread, run);
 }
@@ -931,9 +936,11 @@ std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual addres
   const PageRun run = states_->Find(address.value, it->first, it->second.end);
   if (run.state != PageState::kPrivate) return 0;
   const Carrier* const owner = CarrierOf(run.owner);
-  return owner != nullptr && owner != &carrier && owner->native()
-             ? owner->lease_end.load(std::memory_order_relaxed)
-             : 0;
+  if (owner == nullptr || owner == &carrier || !owner->native()) return 0;
+  const bool leased = std::ranges::any_of(owner->leased, [&](const PageRun& pages) {
+    return pages.start <= address.value && address.value < pages.end;
+  });
+  return leased ? owner->lease_end.load(std::memory_order_relaxed) : 0;
 }
 
 FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {

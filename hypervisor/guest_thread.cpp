@@ -48,9 +48,10 @@ constexpr std::uint64_t kCacheSlowdown = 20;
 constexpr std::uint64_t kRepeatsSlowdown = 10;
 constexpr std::uint64_t kRefill = 400'000;  // ns
 
-// How long a thread keeps the pages that it uses natively to itself. lu of bench/programs, whose
-// threads write halves of the same pages, took 9.7 s of processor time without a lease, 8.7 with
-// 0.5 ms, 5.0 with 2, 3.7 with 4, 2.9 with 8, 2.4 with 16; no other program took longer with it.
+// How long a thread keeps to itself pages that it has got many at once of and uses natively. lu of
+// bench/programs, whose threads write halves of the same pages, took 11 s of processor time without
+// a lease, 4.2 with 8 ms, 4.2 with 16; with one on all of its pages 8.7 with 0.5 ms, 5.0 with 2,
+// 3.7 with 4, 2.9 with 8.
 constexpr std::uint64_t kLease = 8'000'000;     // ns
 constexpr std::uint64_t kLeaseRound = 100'000;  // ns
 
@@ -930,11 +931,11 @@ bool GuestThread::EmulateVsyscall(std::uint64_t address) {
   return true;
 }
 
-// The page at `address` may be one that another thread has begun to use natively. Threads that
-// write different parts of the same pages would take them from each other with each touch, and
-// spend their time in page faults and in the code cache; so the owner keeps them for a while (as in
-// distributed shared memory: Mirage, SOSP 1989, "time window coherence"). It does not while it
-// waits for something, and nobody waits longer in all than it has run.
+// The page at `address` may be one that another thread has on lease. Threads that write different
+// parts of the same pages would take them from each other with each touch, and spend their time in
+// page faults and in the code cache; so who has got many at once keeps them for a while (as in
+// distributed shared memory: Mirage, SOSP 1989, time windows). It does not while it waits for
+// something, and nobody waits longer in all than it has run.
 void GuestThread::AwaitLease(std::uint64_t address) {
   if (address >= kUserAddressEnd) return;
   std::uint64_t& waited = counters().lease_time;

@@ -106,6 +106,7 @@ class Carrier {
     thread_page_->native = 0;
     was_native_ = false;
     lease_end = 0;
+    leased.clear();
     reopened = watched = {};
     to_open.clear();
   }
@@ -117,9 +118,11 @@ class Carrier {
     thread_page_->native = native ? 1 : 0;
     was_native_ = was_native_ || native;
   }
-  // Until then (CLOCK_MONOTONIC, nanoseconds) others leave the thread the pages that it uses
-  // natively (GuestThread::AwaitLease). Set by its own thread, read by any.
+  // Until then (CLOCK_MONOTONIC, nanoseconds) others leave the thread the pages that it has on
+  // lease (GuestThread::AwaitLease). Set by its own thread, read by any.
   std::atomic<std::uint64_t> lease_end = 0;
+  // Those that it has got many at once since it runs natively.
+  std::vector<PageRun> leased;
   // What AddressSpace::Reopen has given the thread, and watches anew because of it.
   Neighbourhood reopened, watched;
   // Pages that its thread has used and has hidden from all, to see who uses them again.
