@@ -71,8 +71,8 @@ struct TranslatorOptions {
   AccessHandler handler = nullptr;
   // Code to be run before that for a plain access of `size` bytes that the filter does not skip,
   // position-independent: jumped to on the slow path's stack, with the address to return to and
-  // then the site there. It returns itself (popping the site, all registers as they were; no flag is
-  // of use to anybody) if the handler need not be called, else reaches its end. Empty: none.
+  // then the site there. It returns itself (popping the site, all registers as they were; no flag
+  // is of use to anybody) if the handler need not be called, else reaches its end. Empty: none.
   std::function<std::span<const std::uint8_t>(std::uint32_t size, bool write)> shortcut;
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
