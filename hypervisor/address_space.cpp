@@ -48,10 +48,14 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
   return length <= kUserAddressEnd && address <= kUserAddressEnd - length;
 }
 
-// How many of `count` pages, at most 64, from `start` on are in memory. 0 if not all are mapped.
-std::uint64_t PagesInMemory(std::uint64_t start, std::uint64_t count) {
+// How many of the `count` pages, at most 64, before `end` are in memory. 0 if they begin before
+// `region_start`.
+std::uint64_t PagesInMemoryBefore(std::uint64_t end, std::uint64_t count,
+                                  std::uint64_t region_start) {
   std::array<unsigned char, 64> in_memory{};
-  if (mincore(Pointer(start), count * kPageSize, in_memory.data()) != 0) return 0;
+  const std::uint64_t size = count * kPageSize;
+  if (end - region_start < size || mincore(Pointer(end - size), size, in_memory.data()) != 0)
+    return 0;
   return static_cast<std::uint64_t>(
       std::count_if(in_memory.begin(), in_memory.begin() + static_cast<std::ptrdiff_t>(count),
                     [](unsigned char page) { return (page & 1) != 0; }));
@@ -338,10 +342,7 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
 // too: KVM then has one page to map instead of 512.
 void AddressSpace::TryHugePage(std::uint64_t block, std::uint64_t region_start) {
   constexpr std::uint64_t kBefore = 64;  // pages
-  if (block - region_start < kBefore * kPageSize ||
-      PagesInMemory(block - kBefore * kPageSize, kBefore) != kBefore) {
-    return;
-  }
+  if (PagesInMemoryBefore(block, kBefore, region_start) != kBefore) return;
   // MADV_HUGEPAGE would cut the mapping in two, as mremap could tell. A block without any page
   // cannot be collapsed.
   if (madvise(Pointer(block), kPageSize, MADV_POPULATE_WRITE) == 0 &&
@@ -510,8 +511,8 @@ void AddressSpace::PrepareWalk(Carrier& carrier, const PageRun& claimed, bool wr
   constexpr std::uint64_t kWalk = 32 * kPageSize;
   constexpr std::uint64_t kBefore = 16;  // pages
   if (claimed.end - claimed.start < kWalk) return;
-  if (!region->second.shared && claimed.start - region->first >= kBefore * kPageSize &&
-      PagesInMemory(claimed.start - kBefore * kPageSize, kBefore) >= kBefore / 2) {
+  if (!region->second.shared &&
+      PagesInMemoryBefore(claimed.start, kBefore, region->first) >= kBefore / 2) {
     // If there is no memory for it the program is told when it touches a page.
     static_cast<void>(madvise(Pointer(claimed.start), claimed.end - claimed.start,
                               write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));

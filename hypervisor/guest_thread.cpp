@@ -940,10 +940,10 @@ void GuestThread::AwaitLease(std::uint64_t address) {
   if (address >= kUserAddressEnd) return;
   std::uint64_t& waited = counters().lease_time;
   const std::uint64_t before = waited;
-  while (waited - before < kLease && waited < ProcessorTime()) {
+  while (waited - before < kLease) {
     const std::uint64_t end = process_->address_space().LeaseEnd(*carrier_, {address});
     const std::uint64_t now = end != 0 ? Now() : 0;
-    if (now >= end) return;
+    if (now >= end || waited >= ProcessorTime()) return;
     carrier_->lease_end = 0;
     const timespec round{0, static_cast<long>(std::min(end - now, kLeaseRound))};
     const bool interrupted = nanosleep(&round, nullptr) != 0;

@@ -520,7 +520,6 @@ class CodeCache::RegionBuilder {
     if (item.only_reads) seen.writes = false;
     if (options_.filter && !item.atomic && !item.only_reads && AlreadyChecked(seen)) return;
     const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
-    if (state_.flags_in_rax && (operand.base == kRax || operand.index == kRax)) Restore(kRax);
     const std::uint8_t other = Scratch(item, 1);
     // A base register alone is the address.
     const bool plain = operand.base < 16 && operand.index == kNoRegister &&
