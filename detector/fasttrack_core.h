@@ -152,14 +152,16 @@ class alignas(16) FastTrackCell {
   template <class Past>
   [[gnu::always_inline]] static std::uint32_t FindIn(const Readers& readers, ThreadId thread,
                                                      const Past& past) {
-    return readers.Find(thread, [&](const AccessRecord& read) { return past.ThreadOf(read); });
+    return readers.Find(
+        thread, [&](const AccessRecord& read)
+                    __attribute__((always_inline)) { return past.ThreadOf(read); });
   }
   // What cannot be remembered leaves the thread's read before as it was, or is missed.
-  void PutIn(Readers readers, std::uint32_t at, const AccessRecord& read) {
+  [[gnu::always_inline]] void PutIn(Readers readers, std::uint32_t at, const AccessRecord& read) {
     if (read.empty()) [[unlikely]]
       return;
-    readers.Put(at, read);
-    SetReaders(readers);
+    if (readers.Put(at, read)) [[unlikely]]
+      SetReaders(readers);
   }
   void Share(Memory& memory, const AccessRecord& read) {
     if (!read.empty()) SetReaders(Readers::New(memory, read_, read));

@@ -45,29 +45,29 @@ class ReaderList {
 
   // Where the read of `thread` is or, without one, has room: at an empty one or behind the end.
   template <class Threads>
-  std::uint32_t Find(ThreadId thread, Threads&& threads) const {
-    // In steps without a branch for each read, which would be hard to guess.
+  [[gnu::always_inline]] std::uint32_t Find(ThreadId thread, Threads&& threads) const {
+    // In steps without a branch for each read, which would be hard to guess. Most are found, so
+    // empty ones are looked for afterwards.
     for (std::uint32_t begin = 0; begin < capacity_; begin += kStep) {
-      const std::uint32_t end = capacity_ < begin + kStep ? capacity_ : begin + kStep;
-      std::uint32_t found = 0;
-      for (std::uint32_t i = begin; i < end; ++i) {
-        found |= static_cast<std::uint32_t>((threads(reads_[i]) == thread) | reads_[i].empty())
-                 << (i - begin);
-      }
+      const std::uint32_t found = capacity_ < kStep
+                                      ? ReadsOf<kFirstCapacity>(thread, begin, threads)
+                                      : ReadsOf<kStep>(thread, begin, threads);
       if (found != 0) return begin + static_cast<std::uint32_t>(__builtin_ctz(found));
     }
-    return capacity_;
+    std::uint32_t at = 0;
+    while (at < capacity_ && !reads_[at].empty()) ++at;
+    return at;
   }
   AccessRecord At(std::uint32_t i) const { return i < capacity_ ? reads_[i] : AccessRecord(); }
 
-  // `record` becomes the last read of its thread, which Find has found at `i`.
-  void Put(std::uint32_t i, const AccessRecord& record) {
-    if (i == capacity_) {
-      const ReaderList larger = CopyFor(2 * capacity_);
-      Delete();
-      *this = larger;
-    }
+  // `record` becomes the last read of its thread, which Find has found at `i`. Returns whether the
+  // list is in another block now.
+  [[gnu::always_inline]] bool Put(std::uint32_t i, const AccessRecord& record) {
+    const bool full = i == capacity_;
+    if (full) [[unlikely]]
+      *this = Larger(*this);
     reads_[i] = record;
+    return full;
   }
 
   // Calls visit(const AccessRecord&) for each read.
@@ -95,8 +95,25 @@ class ReaderList {
 
   ReaderList(AccessRecord* reads, std::uint32_t capacity) : reads_(reads), capacity_(capacity) {}
 
+  // Which of kCount reads from `begin` on are those of `thread`: a bit for each.
+  template <std::uint32_t kCount, class Threads>
+  [[gnu::always_inline]] std::uint32_t ReadsOf(ThreadId thread, std::uint32_t begin,
+                                               Threads& threads) const {
+    std::uint32_t found = 0;
+#pragma GCC unroll 8
+    for (std::uint32_t i = 0; i < kCount; ++i)
+      found |= static_cast<std::uint32_t>(threads(reads_[begin + i]) == thread) << i;
+    return found;
+  }
+
   static std::uint64_t BytesFor(std::uint32_t capacity) {
     return std::uint64_t{capacity} * sizeof(AccessRecord);
+  }
+  // Takes the place of `list`.
+  [[gnu::noinline]] static ReaderList Larger(ReaderList list) {
+    const ReaderList larger = list.CopyFor(2 * list.capacity_);
+    list.Delete();
+    return larger;
   }
   ReaderList CopyFor(std::uint32_t capacity) const {
     ReaderList copy(static_cast<AccessRecord*>(Memory::AllocateBeside(reads_, BytesFor(capacity))),
