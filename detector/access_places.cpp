@@ -4,13 +4,27 @@
 #include <iterator>
 
 namespace trapline {
+namespace {
+
+constexpr AccessPlace kNowhere{.thread = kMaxThreads};  // equal to none
+
+}  // namespace
 
 AccessPlaces::AccessPlaces(std::size_t limit)
     : limit_(limit),
+      recent_(std::size_t{1} << kRecentBits, {kNowhere, 0}),
       places_(kBlock),
       threads_(1, kMaxThreads),
       table_(std::size_t{1} << kFirstBits) {
-  places_[0].thread = kMaxThreads;  // equal to none
+  places_[0] = kNowhere;
+}
+
+PlaceId AccessPlaces::Find(AccessPlace place, std::uint64_t hash) {
+  std::size_t at = hash >> shift_;
+  while (table_[at] != 0 && !(places_[table_[at]] == place)) at = Next(at);
+  const PlaceId id = table_[at] != 0 ? table_[at] : Add(place);
+  if (id != 0) recent_[hash >> (64 - kRecentBits)] = {place, id};
+  return id;
 }
 
 PlaceId AccessPlaces::Add(const AccessPlace& place) {
@@ -60,6 +74,7 @@ bool AccessPlaces::AddBlock(ThreadId thread) {
 }
 
 void AccessPlaces::Collect(const std::vector<bool>& used) {
+  std::fill(recent_.begin(), recent_.end(), Recent{kNowhere, 0});
   std::vector<PlaceId> kept;
   std::vector<bool> is_kept(places_.size());
   for (const PlaceId id : table_) {

@@ -58,12 +58,11 @@ class AccessPlaces {
 
   // The number of `place`, 0 when there are too many that are in use.
   [[gnu::always_inline]] PlaceId IdOf(const AccessPlace& place) {
-    for (std::size_t at = HomeOf(place);; at = Next(at)) {
-      const PlaceId id = table_[at];
-      if (places_[id] == place) [[likely]]
-        return id;
-      if (id == 0) return Add(AccessPlace(place));  // a copy, so that `place` stays in registers
-    }
+    const std::uint64_t hash = HashOf(place);
+    const Recent& recent = recent_[hash >> (64 - kRecentBits)];
+    if (recent == place) [[likely]]
+      return recent.id;
+    return Find(place, hash);
   }
 
   const AccessPlace& operator[](PlaceId id) const { return places_[id]; }
@@ -84,21 +83,32 @@ class AccessPlaces {
 
   // In free_blocks_; those of blocks in use count as taken.
   std::size_t free_places() const { return free_blocks_.size() * kBlock; }
-  [[gnu::always_inline]] std::size_t HomeOf(const AccessPlace& place) const {
+  [[gnu::always_inline]] static std::uint64_t HashOf(const AccessPlace& place) {
     // The distance is a multiple of the access's size, mostly; hence the shift.
     const std::uint64_t key = place.ip + (std::uint64_t{place.stack} << 32) + (place.where << 20) +
                               place.size + (std::uint64_t{place.thread} << 44);
-    return key * 0x9e3779b97f4a7c15u >> shift_;
+    return key * 0x9e3779b97f4a7c15u;
   }
+  std::size_t HomeOf(const AccessPlace& place) const { return HashOf(place) >> shift_; }
   std::size_t Next(std::size_t at) const { return (at + 1) & (table_.size() - 1); }
-  [[gnu::noinline]] PlaceId Add(const AccessPlace& place);
+  // IdOf by way of the table. A copy, so that the caller's stays in registers.
+  [[gnu::noinline]] PlaceId Find(AccessPlace place, std::uint64_t hash);
+  PlaceId Add(const AccessPlace& place);
   void Insert(PlaceId id);  // into the table, which has room
   // Makes the table anew, of these numbers.
   void Rebuild(int bits, const std::vector<PlaceId>& ids);
   // Gives the thread a block; false if there is none.
   bool AddBlock(ThreadId thread);
 
+  // A loop has few places, which stay in the first-level cache here.
+  struct Recent : AccessPlace {
+    PlaceId id = 0;
+  };
+  static_assert(sizeof(Recent) == 32);
+  static constexpr int kRecentBits = 12;
+
   std::size_t limit_;
+  std::vector<Recent> recent_;       // by hash
   std::vector<AccessPlace> places_;  // by number; the first block is that of the unknown one, 0
   std::vector<ThreadId> threads_;    // by number of block
   std::vector<std::vector<PlaceId>> free_;  // by thread, in its blocks
