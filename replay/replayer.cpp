@@ -20,6 +20,7 @@ namespace {
 // Enough to make calls and measurements cheap, and little enough to stay in the second-level cache.
 constexpr std::size_t kBatch = 2048;
 constexpr std::size_t kLongBatch = 16384;  // where a batch costs barriers or measurements
+constexpr std::size_t kGroup = 64;         // events that most often are all short plain accesses
 constexpr std::uint64_t kMaxAccessBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kProgressEvents = 1 << 20;
 
@@ -30,6 +31,11 @@ std::uint64_t HeapBytes() {
 
 std::uint64_t Scaled(std::uint64_t ns, double share) {
   return static_cast<std::uint64_t>(static_cast<double>(ns) * share);
+}
+
+// Whether a multiple of ShardMap::kGranule lies inside the event's range.
+bool Crosses(const Event& event) {
+  return event.address % ShardMap::kGranule + event.size > ShardMap::kGranule;
 }
 
 // One detector of the replay, split or not.
@@ -246,8 +252,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   const Sequence last = std::min(options.last, index.complete_up_to());
   LogReader reader(index, 0, last);
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
-  // In turns, since a counter that was just written has to be waited for.
-  std::array<std::array<std::uint64_t, kEventKinds>, 4> kinds{};
+  std::array<std::uint64_t, kEventKinds> kinds{};
   std::vector<std::size_t> crossing;
   std::uint64_t progress_at = 0;
   for (;;) {
@@ -258,22 +263,33 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
     if (count == 0) break;
     const std::span<const Event> batch(events.data(), count);
     crossing.clear();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Event& event = batch[i];
-      ++kinds[i % kinds.size()][static_cast<std::size_t>(event.kind)];
-      if (!IsPlainAccess(event.kind) ||
-          event.address % ShardMap::kGranule + event.size <= ShardMap::kGranule) [[likely]] {
-        if (event.kind == EventKind::kFork)
-          result->creations[event.other] = {event.thread, event.ip, event.stack};
+    for (std::size_t group = 0; group < count; group += kGroup) {
+      const std::size_t end = std::min(count, group + kGroup);
+      bool usual = true;
+      std::uint64_t writes = 0;
+      for (std::size_t i = group; i < end; ++i) {
+        usual &= IsPlainAccess(batch[i].kind) & !Crosses(batch[i]);
+        writes += static_cast<std::uint64_t>(batch[i].kind);
+      }
+      if (usual) [[likely]] {
+        kinds[static_cast<std::size_t>(EventKind::kRead)] += end - group - writes;
+        kinds[static_cast<std::size_t>(EventKind::kWrite)] += writes;
         continue;
       }
-      if (event.size > kMaxAccessBytes) {
-        return Status::Error(
-            fmt::format("{}: event {} is an access of {} bytes, more than any "
-                        "program can make; the log cannot be right",
-                        index.path(), first + i, event.size));
+      for (std::size_t i = group; i < end; ++i) {
+        const Event& event = batch[i];
+        ++kinds[static_cast<std::size_t>(event.kind)];
+        if (event.kind == EventKind::kFork)
+          result->creations[event.other] = {event.thread, event.ip, event.stack};
+        if (!IsPlainAccess(event.kind) || !Crosses(event)) continue;
+        if (event.size > kMaxAccessBytes) {
+          return Status::Error(
+              fmt::format("{}: event {} is an access of {} bytes, more than any "
+                          "program can make; the log cannot be right",
+                          index.path(), first + i, event.size));
+        }
+        crossing.push_back(i);
       }
-      crossing.push_back(i);
     }
     for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
     if (std::any_of(lanes.begin(), lanes.end(),
@@ -290,9 +306,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   if (!reader.status().ok()) return reader.status();
   result->events = reader.position();
   for (std::size_t kind = 0; kind < kEventKinds; ++kind) {
-    std::uint64_t count = 0;
-    for (const auto& some : kinds) count += some[kind];
-    if (count != 0) result->kinds[static_cast<EventKind>(kind)] = count;
+    if (kinds[kind] != 0) result->kinds[static_cast<EventKind>(kind)] = kinds[kind];
   }
   for (const auto& lane : lanes) lane->Finish();
   const double cpu_share = static_cast<double>(ThreadCpuNs() - cpu_started) /
