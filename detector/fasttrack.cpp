@@ -122,6 +122,14 @@ void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
   OrderByRule(index);
 }
 
+void FastTrack::OnPair(const Event& event, std::uint64_t index, Cell cells) {
+  FollowOthers(event.thread, index);
+  const auto now = synchronisation_.NowOf(event.thread);
+  if (analysis_.OnPair(cells, event, index, now.epoch, now.clock, &race_log_))
+    CheckAgainstAtomics(event, index);
+  OrderByRule(index);
+}
+
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
   constexpr std::size_t kMost = 1 << 18;  // repeats are told long before they are as old as that
   if (thread >= moments_.size()) moments_.resize(thread + 1);

@@ -58,6 +58,19 @@ class FastTrackAnalysis {
     OnCell(cell, event.address, event.size, event, index, epoch, clock, log);
   }
 
+  // OnAccess for two words, whose cells they are.
+  bool OnPair(Cell* cells, const Event& event, std::uint64_t index, Epoch epoch,
+              const VectorClock& clock, RaceLog* log) {
+    bool checked = false;
+    std::uint64_t address = event.address;
+    for (Cell* cell = cells; cell < cells + 2; ++cell, address += 8) {
+      if (InEpoch(*cell, event, epoch)) continue;
+      checked = true;
+      OnCell(*cell, address, 8, event, index, epoch, clock, log);
+    }
+    return checked;
+  }
+
   // The checks of an atomic access against earlier plain ones.
   void Check(const Event& atomic, std::uint64_t index, const VectorClock& clock, RaceLog* log);
 
@@ -76,10 +89,10 @@ class FastTrackAnalysis {
     return line;
   }
   [[gnu::always_inline]] static Cell* PrefetchCell(const Event& event, const Line* line) {
-    return Shadow::PrefetchCell(line, event.address, event.size);
+    return Shadow::PrefetchCells(line, event.address, event.size);
   }
   [[gnu::always_inline]] static Cell* FindCell(const Event& event, const Line* line) {
-    return Shadow::FindExact(line, event.address, event.size);
+    return Shadow::FindCells(line, event.address, event.size);
   }
   std::uint64_t lines_version() const { return shadow_.lines_version(); }
   std::uint64_t cells_version() const { return shadow_.cells_version(); }
@@ -122,7 +135,8 @@ class FastTrackAnalysis {
   [[gnu::always_inline]] void OnCell(Cell& cell, std::uint64_t address, std::uint64_t size,
                                      const Event& event, std::uint64_t index, Epoch epoch,
                                      const VectorClock& clock, RaceLog* log) {
-    const auto on_race = [&](const AccessRecord& prior, EventKind kind) {
+    const auto on_race = [&](const AccessRecord& prior, EventKind kind)
+        __attribute__((always_inline)) {
       Report(prior, kind, event, index, address, size, log);
     };
     const auto now = [&]() __attribute__((always_inline)) {
@@ -156,6 +170,10 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
   using Cell = FastTrackAnalysis::Cell*;
 
   [[gnu::always_inline]] void OnPlain(const Event& event, std::uint64_t index, Cell cell) {
+    if (event.size > 8) [[unlikely]] {
+      OnPair(event, index, cell);
+      return;
+    }
     if (!analysis_.InEpoch(*cell, event, synchronisation_.EpochOf(event.thread)))
       OnCell(event, index, cell);
   }
@@ -203,6 +221,8 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
 
  private:
   [[gnu::noinline]] void OnCell(const Event& event, std::uint64_t index, Cell cell);
+  // The same for an access to two words, InEpoch or not.
+  [[gnu::noinline]] void OnPair(const Event& event, std::uint64_t index, Cell cells);
 
   // From which moment on a thread's clock was what, ascending. Older ones nobody asks for.
   struct Moments {

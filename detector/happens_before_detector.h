@@ -92,8 +92,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     __builtin_prefetch(atomics_.FindLine(event.address));
   }
   void PrefetchAtomicCell(const Event& event) {
-    ShadowMemory<Atomics>::PrefetchCell(atomics_.FindLine(event.address), event.address,
-                                        event.size);
+    ShadowMemory<Atomics>::PrefetchCells(atomics_.FindLine(event.address), event.address,
+                                         event.size);
   }
 
   // The two sides of an atomic access as synchronisation, as far as its kind and order have them.

@@ -92,6 +92,16 @@ class ShadowMemory {
   Cell* FindExact(std::uint64_t address, std::uint64_t size) const {
     return FindExact(FindLine(address), address, size);
   }
+  // Of 16 bytes, the two cells side by side, of a word each, that make them up; else as FindExact.
+  [[gnu::always_inline]] static Cell* FindCells(const Line* line, std::uint64_t address,
+                                                std::uint64_t size) {
+    if (line == nullptr || size != 2 * kWordSize) [[likely]]
+      return FindExact(line, address, size);
+    Cells* const cells = line->halves[0];
+    return cells != nullptr && AreExact(line, address, size)
+               ? &(*cells)[address % kLineSize / kWordSize]
+               : nullptr;
+  }
 
   // Hints, one after the other with some time in between, that the cell of `address`, and before
   // that its line, will be asked for. The first one is worth while in large memories.
@@ -99,9 +109,9 @@ class ShadowMemory {
   [[gnu::always_inline]] void PrefetchPage(std::uint64_t address) const {
     pages_.Prefetch(address / kPageSize);
   }
-  // As FindExact, but null for a byte's cell, which is another step away.
-  [[gnu::always_inline]] static Cell* PrefetchCell(const Line* line, std::uint64_t address,
-                                                   std::uint64_t size) {
+  // As FindCells, but null for a byte's cell, which is another step away.
+  [[gnu::always_inline]] static Cell* PrefetchCells(const Line* line, std::uint64_t address,
+                                                    std::uint64_t size) {
     if (line == nullptr) [[unlikely]]
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
@@ -115,8 +125,7 @@ class ShadowMemory {
       return nullptr;
     Cell* const cell = &(*cells)[word];
     __builtin_prefetch(cell, 1);
-    const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
-    return exact ? cell : nullptr;
+    return AreExact(line, address, size) ? cell : nullptr;
   }
 
   // Calls visit(cell, address, size) for all cells with some byte in [address, address+size);
@@ -216,6 +225,17 @@ class ShadowMemory {
   };
 
  private:
+  // Whether the cells of a word that is not kBytes, and of its neighbour if `size` is more than a
+  // word's, make up exactly [address, address+size). In one step, since a wrong guess costs more.
+  [[gnu::always_inline]] static bool AreExact(const Line* line, std::uint64_t address,
+                                              std::uint64_t size) {
+    const unsigned word = address % kLineSize / kWordSize;
+    const bool pair = size == 2 * kWordSize;
+    const unsigned layout = line->layout[word] | (pair ? line->layout[word ^ 1] : 0);
+    const bool exact = (size >> unsigned{pair}) == kWordSize >> layout;
+    return exact & ((address & (size - 1)) == 0);
+  }
+
   using ByteCells = std::array<Cells*, kWordsPerLine>;
 
   struct Page {
