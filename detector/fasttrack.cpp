@@ -17,6 +17,19 @@ bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch e
   return checked;
 }
 
+bool FastTrackAnalysis::OnPair(Cell* cells, const Event& event, std::uint64_t index, Epoch epoch,
+                               const VectorClock& clock, RaceLog* log) {
+  if (places_.WantsCollection()) CollectPlaces();
+  bool checked = false;
+  std::uint64_t address = event.address;
+  for (Cell* cell = cells; cell < cells + 2; ++cell, address += 8) {
+    if (InEpoch(*cell, event, epoch)) continue;
+    checked = true;
+    OnCell(*cell, address, 8, event, index, epoch, clock, log);
+  }
+  return checked;
+}
+
 void FastTrackAnalysis::Check(const Event& atomic, std::uint64_t index, const VectorClock& clock,
                               RaceLog* log) {
   shadow_.ForEachExisting(atomic.address, atomic.size,

@@ -60,16 +60,7 @@ class FastTrackAnalysis {
 
   // OnAccess for two words, whose cells they are.
   bool OnPair(Cell* cells, const Event& event, std::uint64_t index, Epoch epoch,
-              const VectorClock& clock, RaceLog* log) {
-    bool checked = false;
-    std::uint64_t address = event.address;
-    for (Cell* cell = cells; cell < cells + 2; ++cell, address += 8) {
-      if (InEpoch(*cell, event, epoch)) continue;
-      checked = true;
-      OnCell(*cell, address, 8, event, index, epoch, clock, log);
-    }
-    return checked;
-  }
+              const VectorClock& clock, RaceLog* log);
 
   // The checks of an atomic access against earlier plain ones.
   void Check(const Event& atomic, std::uint64_t index, const VectorClock& clock, RaceLog* log);
