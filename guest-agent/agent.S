@@ -369,9 +369,11 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     movq $1, TRAPLINE_CACHE_LEAVE_REQUESTED
 1:  cmpq $0, TRAPLINE_THREAD_REPEAT_USER
     je 1f
-    cmpq $0, TRAPLINE_REPEATS
+    cmpq $0, TRAPLINE_REPEATS       // enabled
+    jne 2f
+    cmpq $0, TRAPLINE_REPEATS + 8   // keeps_sector_use
     je 1f
-    push %rdi
+2:  push %rdi
     push %rsi
     push %rdx
     call trapline_agent_to_repeats

@@ -8,6 +8,7 @@
 
 #include "guest-agent/events.h"
 #include "guest-agent/layout.h"
+#include "guest-agent/sector_use.h"
 
 extern "C" {
 extern const char __start_trapline_repeats[], __stop_trapline_repeats[];  // repeats.cpp's section
@@ -162,6 +163,9 @@ struct ThreadPage {
     std::uint64_t rdi, rdx, rax;
     InterruptFrame interrupt;
   } resume;
+  // By a sector's byte (sector_use.h): kLeaveOutReads, kLeaveOutWrites, both or neither. Set by the
+  // monitor.
+  alignas(1024) std::uint8_t need_not_tell[kSectorStates];
 };
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
@@ -194,6 +198,8 @@ static_assert(FutexField(offsetof(FutexState, skip)) == TRAPLINE_FUTEX_SKIP);
 static_assert(FutexField(offsetof(FutexState, penalty)) == TRAPLINE_FUTEX_PENALTY);
 static_assert(FutexField(offsetof(FutexState, return_address)) == TRAPLINE_FUTEX_RETURN);
 static_assert(FutexField(offsetof(FutexState, rsp)) == TRAPLINE_FUTEX_RSP);
+static_assert(offsetof(ThreadPage, need_not_tell) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_NEED_NOT_TELL);
 static_assert(FutexField(offsetof(FutexState, result)) == TRAPLINE_FUTEX_RESULT);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.

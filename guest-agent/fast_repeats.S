@@ -30,7 +30,22 @@ trapline_fast_repeat_\log2\()_\write:
     je 9f
     cmpq $1, TRAPLINE_CACHE_LEAVE_AFTER
     je 9f                           // the handler sees to that
-    // MayRepeat
+    // NoteSectorUse: only where the sector is used as before.
+    cmpq $0, TRAPLINE_REPEATS + 8   // keeps_sector_use
+    je 1f
+    mov %esi, %eax
+    shr $TRAPLINE_SECTOR_BITS, %eax
+    movzbl TRAPLINE_SECTOR_USE(%rax), %eax
+    and $((1 << TRAPLINE_SECTOR_USE_BITS) - 1), %eax
+    cmp TRAPLINE_THREAD_REPEAT_USER, %eax
+    je 1f
+    .if \write
+    cmp $TRAPLINE_SECTOR_SHARED, %eax
+    .else
+    cmp $TRAPLINE_SECTOR_OF_READERS, %eax
+    .endif
+    jb 9f
+1:  // MayRepeat
     .if \log2 == 4
     test $15, %sil
     jnz 9f
@@ -88,7 +103,11 @@ trapline_fast_repeat_\log2\()_\write:
     cmpb $0, TRAPLINE_SITE_PLAIN(%rdx)
     je 9f
     .endif
-    decq TRAPLINE_CACHE_LEAVE_AFTER
+    cmpw $0, TRAPLINE_SITE_COLD(%rdx)
+    je 2f
+    decw TRAPLINE_SITE_COLD(%rdx)
+    jz 9f                           // it may leave something out from now on
+2:  decq TRAPLINE_CACHE_LEAVE_AFTER
     // Note
     .if \write
     shr $2, %esi

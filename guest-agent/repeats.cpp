@@ -6,6 +6,8 @@
 #include "translator/access_site.h"
 #include "translator/register_file.h"
 
+static_assert(offsetof(trapline::AccessSite, cold) == TRAPLINE_SITE_COLD);
+
 // Out of line, and copied with the rest.
 #define TRAPLINE_AGENT_FUNCTION [[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline]]
 
@@ -56,6 +58,9 @@ TRAPLINE_AGENT_FUNCTION std::uint32_t TouchIndex(std::uint32_t index, Touch touc
 
 void TouchRange(std::uint64_t address, std::uint64_t size, Touch touch) {
   const auto user = static_cast<std::uint32_t>(Page().repeat_user);
+  if (Repeats().keeps_sector_use != 0)
+    Repeats().sectors.Touch(address, size, SectorTouchOf(touch), user);
+  if (Repeats().enabled == 0) return;
   ForEachBlock(address, size, [&](std::uint32_t index) { TouchIndex(index, touch, user); });
 }
 
@@ -79,6 +84,20 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   const std::uint64_t size = gpr[kRcx] << (site.repeated - 1);
   if (site.read) TouchRange(gpr[kRsi], size, Touch::kRead);
   if (site.write) TouchRange(gpr[kRdi], size, Touch::kWrite);
+}
+
+// The site is about to make an access that is checked.
+void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
+  const auto user = static_cast<std::uint32_t>(Page().repeat_user);
+  Repeats().sectors.Touch(address, site.size,
+                          site.locked ? SectorTouch::kAtomic : SectorTouchOf(TouchOf(site)), user);
+  // Several threads may count it at a time.
+  const std::uint16_t cold = __atomic_load_n(&site.cold, __ATOMIC_RELAXED);
+  if (cold != 0) {
+    __atomic_store_n(&site.cold, static_cast<std::uint16_t>(cold - 1), __ATOMIC_RELAXED);
+  } else if (site.plain && !site.atomic && !site.locked && site.leaves_out == 0) {
+    site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
+  }
 }
 
 // The part of the site's last repeat.
@@ -143,6 +162,9 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
   using namespace trapline::agent;
   ThreadPage& page = Page();
   const auto user = static_cast<std::uint32_t>(page.repeat_user);
+  if (Repeats().keeps_sector_use != 0 && registers == nullptr && !site->done)
+    NoteSectorUse(*site, address);
+  if (Repeats().enabled == 0 && registers == nullptr) return false;
   if (registers == nullptr && !site->atomic && !site->done && (site->plain || !site->write) &&
       user <= kRepeatThreads && MayRepeat(address, site->size)) {
     const unsigned slot = user - 1;

@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "guest-agent/layout.h"
+#include "guest-agent/sector_use.h"
 
 namespace trapline::agent {
 
@@ -168,12 +169,14 @@ constexpr std::uint64_t WholeMoment(std::uint64_t now, std::uint32_t moment) {
 // At TRAPLINE_REPEATS, the same for all threads and the monitor. What native code uses, too.
 struct RepeatMemory {
   std::uint64_t enabled;                  // else nothing is a repeat
+  std::uint64_t keeps_sector_use;         // else sectors never settle
   std::uint64_t threads[kRepeatThreads];  // logical number + 1; 0: free
   // Which pages of a table have an entry, a bit each.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
+  alignas(kRepeatHugePage) SectorMemory sectors;
 };
 // At TRAPLINE_REPEAT_TABLES, likewise. Only what is used has memory.
 struct RepeatTableMemory {
@@ -182,6 +185,9 @@ struct RepeatTableMemory {
   std::uint32_t write_sites[kRepeatThreads][kRepeatLines][kRepeatPieces];
 };
 static_assert(offsetof(RepeatMemory, enabled) == 0);
+static_assert(offsetof(RepeatMemory, keeps_sector_use) == 8);
+static_assert(offsetof(RepeatMemory, sectors) == TRAPLINE_SECTOR_USE - TRAPLINE_REPEATS);
+static_assert(kSectorUsers == kRepeatThreads);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
 static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);
 static_assert(TRAPLINE_REPEAT_TABLES + sizeof(RepeatTableMemory) == TRAPLINE_REPEAT_TABLES_END);
@@ -312,6 +318,12 @@ std::uint32_t TouchBlock(std::uint32_t index, Touch touch, std::uint32_t user, V
     }
     return after;
   }
+}
+
+constexpr SectorTouch SectorTouchOf(Touch touch) {
+  return touch == Touch::kRead    ? SectorTouch::kRead
+         : touch == Touch::kWrite ? SectorTouch::kWrite
+                                  : SectorTouch::kAtomic;
 }
 
 // Calls touch(index) for the blocks of [address, address + size), once each.

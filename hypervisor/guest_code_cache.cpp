@@ -82,6 +82,12 @@ void GuestCodeCache::MakeHalf(unsigned number) {
     options.system_call_entry = agent::GuestAddressOf(trapline_agent_syscall_cached);
   options.filter = rules_.filter;
   if (rules_.repeats) options.shortcut = agent::FastRepeat;
+  if (rules_.sector_uses) {
+    // Its loops run for long before, and what is seldom run is always checked.
+    constexpr std::uint16_t kColdChecks = 1024;
+    options.leaving_out = {TRAPLINE_SECTOR_USE, TRAPLINE_THREAD_NEED_NOT_TELL, TRAPLINE_SECTOR_BITS,
+                           rules_.settle_after != 0 ? kColdChecks : std::uint16_t{0}};
+  }
   options.shadow_stack = true;
   const auto half = static_cast<unsigned>(halves_.size());
   options.code_size = static_cast<std::uint32_t>(size_.bytes / half);

@@ -47,6 +47,8 @@ class GuestCodeCache {
     bool filter = false;  // accesses that a thread has made before in its epoch need not be told of
     bool repeats = false;  // nor accesses that it repeats in later epochs (guest-agent/repeats.h)
     std::uint64_t repeats_after = 0;  // TrackOptions
+    std::uint32_t settle_after = 0;   // TrackOptions
+    bool sector_uses = false;         // with `repeats`: hot code need not tell of settled sectors
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
@@ -69,6 +71,8 @@ class GuestCodeCache {
 
   bool looks_for_repeats() const { return rules_.repeats; }
   std::uint64_t repeats_after() const { return rules_.repeats_after; }
+  bool leaves_out_settled_sectors() const { return rules_.sector_uses; }
+  std::uint32_t settle_after() const { return rules_.settle_after; }
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {

@@ -164,12 +164,13 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},again={},after={},tracer={}",
+      "cache={},blocks={},start={},again={},after={},settles={},settle={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
       tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
-      tracking.repeats ? 1 : 0, tracking.repeats_after, outer_tracer);
+      tracking.repeats ? 1 : 0, tracking.repeats_after, tracking.sector_uses ? 1 : 0,
+      tracking.settle_after, outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -214,6 +215,8 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.from_start = number_after("start=") == 1;
   options.tracking.repeats = number_after("again=") == 1;
   options.tracking.repeats_after = static_cast<std::uint32_t>(std::max(number_after("after="), 0));
+  options.tracking.sector_uses = number_after("settles=") == 1;
+  options.tracking.settle_after = static_cast<std::uint32_t>(std::max(number_after("settle="), 0));
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -253,6 +256,9 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.repeats =
         rules.filter && options_.tracking.repeats && tracking_->observer().TakesRepeats();
     rules.repeats_after = options_.tracking.repeats_after;
+    rules.settle_after = options_.tracking.settle_after;
+    rules.sector_uses = rules.repeats && options_.tracking.sector_uses &&
+                        options_.tracking.policy == SharingPolicy::kAdaptive;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };
@@ -879,6 +885,11 @@ void Process::PrintStatistics() {
           code.translated.code_bytes / 1024, code.flushes, code.refused));
       line(fmt::format("futex calls answered without leaving the guest: {} waits, {} wakes",
                        total.futex_waits, total.futex_wakes));
+    }
+    if (options_.tracking.policy == SharingPolicy::kAdaptive) {
+      line(fmt::format(
+          "settled sectors, of which hot code did not tell: {} of one thread, {} only read",
+          tracking.settled.own, tracking.settled.read));
     }
     if (options_.tracking.policy != SharingPolicy::kExact) {
       constexpr double kSecond = 1e9;

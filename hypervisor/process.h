@@ -44,8 +44,12 @@ struct TrackOptions {
   CodeCacheSize cache_size;
   bool repeats = true;  // accesses that a thread repeats need not be told (repeats.h)
   // The search for repeats begins when so many accesses have been told. Programs that share less do
-  // not need it, and have no memory for it: 6 MiB, and 12 for each thread.
+  // not need it, and have no memory for it: 6 MiB, and up to 20 for each thread.
   std::uint32_t repeats_after = 1 << 17;
+  // With repeats and SharingPolicy::kAdaptive: hot code need not tell of settled sectors
+  // (sector_use.h).
+  bool sector_uses = true;
+  std::uint32_t settle_after = 20;  // ms; 0, for tests: at once, and all code is hot
   bool from_start = false;  // tracking begins with the first thread, not with the second one
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

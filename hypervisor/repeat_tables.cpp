@@ -82,7 +82,8 @@ void RepeatTables::Start(std::uint64_t after) {
   // The guest has the tables on large pages, and so has the processor if the host does, too. Asked
   // for later, when they have been used, it makes no difference (on kvm_pvm).
   constexpr std::size_t kHeader = offsetof(agent::RepeatMemory, use);
-  madvise(Repeats().use, sizeof(agent::RepeatMemory) - kHeader, MADV_HUGEPAGE);  // a wish
+  constexpr std::size_t kEnd = offsetof(agent::RepeatMemory, sectors);
+  madvise(Repeats().use, kEnd - kHeader, MADV_HUGEPAGE);  // a wish
   madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_HUGEPAGE);
 }
 
@@ -241,7 +242,7 @@ void RepeatTables::TellAll(std::uint64_t before) {
 }
 
 void RepeatTables::OnMoment(std::uint64_t before) {
-  constexpr unsigned kMost = 1 << 17;
+  constexpr unsigned kMost = 1 << 18;
   if (++moments_ >= kMost) TellAll(before);
 }
 

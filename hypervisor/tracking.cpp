@@ -58,6 +58,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     SplitFormerLocked(end);
     former_.erase(former_.lower_bound(start), former_.lower_bound(end));
     repeats_.Forget(start, end);
+    sector_uses_.Forget(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
@@ -82,6 +83,13 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
+    // What it does there is not seen.
+    if (const auto known = states_.find(static_cast<ThreadId>(thread));
+        known != states_.end() && known->second.repeat_slot) {
+      sector_uses_.Touch(*known->second.repeat_slot + 1, run.start, run.end - run.start,
+                         run.state == PageState::kReadOnly ? agent::SectorTouch::kRead
+                                                           : agent::SectorTouch::kWrite);
+    }
     space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
       AcquireOpenedLocked(static_cast<ThreadId>(thread), part.start, part.end);
     });
@@ -95,7 +103,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   rules.on_views_changed = [this](const std::vector<ViewMove>& moves,
                                   const std::function<void()>& publish) {
     const std::lock_guard lock(mutex_);
-    repeats_.End(handled_);  // they know memory by one address
+    EndLeavingOutLocked();  // all that knows memory by one address
     if (active()) {
       DrainLocked();
       for (const ViewMove& move : moves) MoveLocked(move);
@@ -133,6 +141,7 @@ void Tracking::Register(Carrier& carrier) {
   const std::optional<unsigned> slot = repeats_.Add(page, NumberOf(carrier));
   if (!slot) return;
   states_[NumberOf(carrier)].repeat_slot = slot;
+  sector_uses_.Add(page, *slot + 1);
   if (active()) NewMomentLocked(carrier);
 }
 
@@ -195,11 +204,15 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     ++releases_;
     const ThreadState::Word word{clear_child_tid, sizeof(std::uint32_t)};
     WatchIfReadLocked(thread, word);
+    WatchSettledLocked(thread, word.address);
     TouchLocked(carrier, word.address, word.size, agent::Touch::kAtomicWrite);
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   ThreadState& state = states_[thread];
-  if (state.repeat_slot) repeats_.Remove(*state.repeat_slot);
+  if (state.repeat_slot) {
+    sector_uses_.Remove(carrier.thread_page(), *state.repeat_slot + 1);
+    repeats_.Remove(*state.repeat_slot);
+  }
   repeats_.Forget(state.stack_start, state.stack_end);
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
@@ -229,6 +242,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     ForgetMemoryLocked();
     for (auto& [thread, state] : states_) state.watched.clear();
     repeats_.Clear();
+    sector_uses_.Clear();
     ++statistics_.quiet_moments;
     Observer().OnQuiet(NumberOf(carrier));
   }
@@ -296,6 +310,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
   repeats_.RemoveAll();
+  sector_uses_.RemoveAll();
   Register(survivor);
   statistics_ = {};
   traps_ = chained_ = view_changes_ = 0;
@@ -366,6 +381,7 @@ void Tracking::DrainLocked() {
   }
   handled_ = std::max(handled_, next_event);
   repeats_.Weigh(statistics_.checks, handled_);
+  sector_uses_.Age();
   TellAccessesLocked();
 }
 
@@ -430,6 +446,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
   if (site.write) {
     GrantLocked(thread, state, site, kind, access);
   } else {
+    NotePlainLocked(site, access);
     NoteLoad(state, access, kind);
   }
   return true;
@@ -440,6 +457,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
 void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
   code_cache_ = std::move(cache);
   if (code_cache_->looks_for_repeats()) repeats_.Start(code_cache_->repeats_after());
+  if (code_cache_->leaves_out_settled_sectors()) sector_uses_.Start(code_cache_->settle_after());
 }
 
 void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
@@ -477,6 +495,12 @@ void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
 
 void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
   if (!active()) return;
+  // Who still uses what is freed here is told from now on.
+  if (const auto known = states_.find(thread);
+      event.kind == TRAPLINE_FREE && known != states_.end() && known->second.repeat_slot) {
+    sector_uses_.Touch(*known->second.repeat_slot + 1, event.address, event.size,
+                       agent::SectorTouch::kWrite);
+  }
   repeats_.OnBlock(thread, event.kind == TRAPLINE_FREE, event.address, event.address + event.size,
                    event.sequence);
 }
@@ -495,6 +519,7 @@ void Tracking::TellEndedLocked(const RepeatedAccess& repeat) {
 void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size,
                            agent::Touch touch) {
   const auto user = static_cast<std::uint32_t>(carrier.thread_page().repeat_user);
+  sector_uses_.Touch(user, address, size, agent::SectorTouchOf(touch));
   repeats_.Touch(user, address, size, touch, [&](const RepeatedAccess& access) {
     if (access.moment >= handled_) {
       carrier.take_number();
@@ -579,14 +604,22 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
   if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
+  if (kind == EventKind::kRead) NotePlainLocked(site, access);
   if (IsAtomic(kind)) {
     // The agent does not always know.
+    sector_uses_.Touch(agent::kUsedByOthers, access.address, access.size,
+                       agent::SectorTouch::kAtomic);
     repeats_.Touch(agent::kUsedByOthers, access.address, access.size, agent::Touch::kAtomicRead,
                    [this](const RepeatedAccess& repeat) { TellEndedLocked(repeat); });
   } else if (access.write && !plain && access.address == event.address) {
     // A word that is atomic elsewhere may be so for another of the thread's instructions.
     GrantLocked(thread, state, site, kind, access);
   }
+}
+
+// A read that is one whatever the word turns out to be.
+inline void Tracking::NotePlainLocked(const AccessSite& site, const MemoryAccess& access) {
+  if (!site.plain && !observer_.MayBeAtomicCode(site.rip, access.address)) site.plain = true;
 }
 
 inline void Tracking::GrantLocked(ThreadId thread, const ThreadState& state, const AccessSite& site,
@@ -723,7 +756,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind >= TRAPLINE_COPY_HISTORY ||
       (event.kind >= TRAPLINE_IGNORE_BEGIN && event.kind <= TRAPLINE_IGNORE_SYNC_END) ||
       event.kind == TRAPLINE_UNTRACK) {
-    repeats_.End(handled_);
+    EndLeavingOutLocked();
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     freed_[event.address] = event.address + event.size;
@@ -914,7 +947,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
-  repeats_.End(handled_);
+  EndLeavingOutLocked();
   ++statistics_.runtime_events;
   ++releases_;
   if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
@@ -952,6 +985,7 @@ void Tracking::MoveLocked(const ViewMove& move) {
   repeats_.TellAll(handled_);
   repeats_.Forget(move.from, move.from + move.length);
   repeats_.Forget(move.to, move.to + move.length);
+  sector_uses_.Move(move.from, move.to, move.length);
   CopyWordsLocked(move.from, move.to, move.length);
   ForgetWordsLocked(move.from, move.from + move.length);
   MoveFormerLocked(move);
@@ -1282,6 +1316,21 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
     Observer().OnHistoryEnds(thread, word, word + size);
   }
   WatchIfReadLocked(thread, {word, size});
+  WatchSettledLocked(thread, word);
+}
+
+// Who found the sector settled just before it was touched for this may read just after the release
+// what it finds there.
+void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
+  const std::uint32_t user = sector_uses_.TakeLeftOut(address);
+  if (user == agent::kSectorOfNobody) return;
+  const ThreadState::Word sector{AlignDown(address, agent::kSectorSize), agent::kSectorSize};
+  for (auto& [other, state] : states_) {
+    if (other != thread && state.repeat_slot &&
+        (user == agent::kSectorOfReaders || *state.repeat_slot + 1 == user)) {
+      Watch(state, sector);
+    }
+  }
 }
 
 // Who has read the word may read it again without being heard of: all but `thread` watch it.
@@ -1552,6 +1601,7 @@ TrackingStatistics Tracking::statistics() {
   result.chained = chained_;
   result.view_changes = view_changes_;
   result.repeats = repeats_.count();
+  result.settled = sector_uses_.settled();
   return result;
 }
 

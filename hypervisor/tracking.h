@@ -24,6 +24,7 @@
 #include "hypervisor/observer.h"
 #include "hypervisor/page_bits.h"
 #include "hypervisor/repeat_tables.h"
+#include "hypervisor/sector_uses.h"
 #include "hypervisor/static_runtime.h"
 #include "translator/instruction.h"
 
@@ -38,6 +39,7 @@ struct TrackingStatistics {
   std::uint64_t runtime_events = 0;
   std::uint64_t quiet_moments = 0;
   std::uint64_t repeats = 0;  // accesses that needed no report (guest-agent/repeats.h)
+  SectorUses::Count settled;
 };
 
 // Thread-safe. Lock order: AddressSpace's mutex before this one's.
@@ -253,6 +255,16 @@ class Tracking {
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
   void TellEndedLocked(const RepeatedAccess& repeat);
 
+  void NotePlainLocked(const AccessSite& site, const MemoryAccess& access);
+  // `thread` is about to release something at the address, on a page from where others may have
+  // left out what they read until now.
+  void WatchSettledLocked(ThreadId thread, std::uint64_t address);
+  // From now on everything is told.
+  void EndLeavingOutLocked() {
+    repeats_.End(handled_);
+    sector_uses_.End();
+  }
+
   bool IsReadAtomicallyLocked(const MemoryAccess& access);
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
@@ -394,6 +406,7 @@ class Tracking {
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
   RepeatTables repeats_;
+  SectorUses sector_uses_;
   std::vector<Range> newly_atomic_;
   std::atomic<bool> has_newly_atomic_ = false;  // newly_atomic_ is not empty
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an

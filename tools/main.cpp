@@ -271,6 +271,7 @@ int main(int argc, char** argv) {
          "For --policy=adaptive: how many accesses of a thread are checked before its code "
          "counts as hot; 0: as is best")
       ->capture_default_str()
+      ->take_last()
       ->check(CLI::Range(0, 1 << 30));
   run->add_option(
          "--cache-size", options.tracking.cache_size.bytes,
@@ -286,6 +287,17 @@ int main(int argc, char** argv) {
       "--tell-repeats", [&options] { options.tracking.repeats = false; },
       "Tell the detector of every access anew after each synchronisation, even of those that a "
       "thread repeats undisturbed: the same races, 2 to 5 times slower; for comparison");
+  run->add_flag_callback(
+      "--tell-settled", [&options] { options.tracking.sector_uses = false; },
+      "For --policy=adaptive: in the code cache check hot code, too, where it uses memory that its "
+      "thread alone has used for some time, or that all have only read; for comparison");
+  run->add_option("--settle-after", options.tracking.settle_after,
+                  "After how many milliseconds such memory need not be checked; 0, for tests: at "
+                  "once, and all "
+                  "code counts as hot")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::Range(0, 1 << 30));
   run->add_option("--repeats-after", options.tracking.repeats_after,
                   "How many accesses are told before repeats are looked for; for tests")
       ->capture_default_str()

@@ -21,9 +21,13 @@ struct AccessSite {
   bool report = false;    // no access: TranslatorOptions::report_at
   // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
   std::uint8_t repeated = 0;
-  // The monitor's, of a site that writes: what it does to words that are not known as atomic is a
-  // plain access that counts (guest-agent/repeats.h).
+  // The monitor's: what the site does to words that are not known as atomic is a plain access that
+  // counts (guest-agent/repeats.h).
   mutable bool plain = false;
+  // Hot code need not tell of all it does (guest-agent/sector_use.h): what this site leaves out,
+  // once it is hot, and so many checks that the filter does not skip before that.
+  mutable std::uint8_t leaves_out = 0;
+  mutable std::uint16_t cold = 0;
   const Instruction* instruction = nullptr;
 };
 

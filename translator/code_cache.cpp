@@ -548,13 +548,55 @@ class CodeCache::RegionBuilder {
       Mark();
     }
     const bool in_rax = state_.flags_in_rax && address == kRax;  // in its slot, rather
-    if (const unsigned shift = CacheThread::FilterShift(operand.size); shift != 0) {
+    const auto take_address = [this, other, address, in_rax] {
+      in_rax ? out_.LoadAbsolute(other, Saved(kRax)) : out_.Move(other, address);
+    };
+    std::vector<std::uint32_t> to_cold;
+    const bool leaves_out = options_.leaving_out.has_value();
+    if (leaves_out) {
+      EmitLeavingOut(*placed, other);
+      to_cold.push_back(out_.JumpIf(kConditionEqual));
+      if (operand.size >= 16) {
+        take_address();
+        out_.Lea(other, other, static_cast<std::int32_t>(operand.size - 1));
+        EmitLeavingOut(*placed, other);
+        to_cold.push_back(out_.JumpIf(kConditionEqual));
+      }
+    } else {
+      EmitFilter(seen, address, other, in_rax);
+      to_cold.push_back(out_.JumpIf(kConditionNotEqual));
+    }
+    const Mapping at_check = state_;
+    const std::uint64_t back = out_.here();
+    cold_.push_back([=, this] {
+      for (const std::uint32_t jump : to_cold) out_.SetDisplacement(jump, out_.here());
+      state_ = at_check;
+      Mark();
+      if (leaves_out) {
+        take_address();
+        EmitFilter(seen, address, other, in_rax);
+        out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
+      }
+      if (in_rax) out_.LoadAbsolute(other, Saved(kRax));
+      out_.StoreAbsolute(in_rax ? other : address, argument);
+      EmitSlowCall(placed, cache_.StubFor(*placed));
+      out_.JumpTo(back);
+    });
+    if (state_.flags_in_rax && !LetsFlagsBeInRax(item)) Restore(kRax);
+  }
+
+  // Compares the filter's cell of an access at `address`, which `other` is a copy of, with what it
+  // holds if the access is to be skipped. `in_rax`: the address is in rax's slot.
+  void EmitFilter(const MemoryOperand& seen, std::uint8_t address, std::uint8_t other,
+                  bool in_rax) {
+    const auto low = static_cast<std::uint8_t>(other & 7);
+    if (const unsigned shift = CacheThread::FilterShift(seen.size); shift != 0) {
       if (other >= 8) out_.Bytes({0x41});
-      out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe0 | (other & 7)),
+      out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe0 | low),
                   static_cast<std::uint8_t>(shift)});  // shl $shift, other32
     }
     if (other >= 8) out_.Bytes({0x41});
-    out_.Bytes({0x81, static_cast<std::uint8_t>(0xe0 | (other & 7))});  // and $mask, other32
+    out_.Bytes({0x81, static_cast<std::uint8_t>(0xe0 | low)});  // and $mask, other32
     out_.Imm32(CacheThread::kFilterMask);
     out_.WithBase(0x8b, other, other,
                   static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) +
@@ -564,26 +606,32 @@ class CodeCache::RegionBuilder {
       out_.SubtractAbsolute(other, Saved(kRax));
     } else {
       out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
-                  0x29, static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 | (other & 7))});
+                  0x29, static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 | low)});
     }
-    out_.CompareAbsolute(
-        other, Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(operand.size));
-    const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
-    const Mapping at_check = state_;
-    const std::uint64_t back = out_.here();
-    cold_.push_back([this, to_slow, at_check, placed, argument, address, other, in_rax, back] {
-      out_.SetDisplacement(to_slow, out_.here());
-      state_ = at_check;
-      Mark();
-      if (in_rax) out_.LoadAbsolute(other, Saved(kRax));
-      out_.StoreAbsolute(in_rax ? other : address, argument);
-      EmitSlowCall(placed, cache_.StubFor(*placed));
-      out_.JumpTo(back);
-    });
-    if (state_.flags_in_rax && !LetsFlagsBeInRax(item)) Restore(kRax);
+    out_.CompareAbsolute(other,
+                         Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(seen.size));
   }
 
-  static AccessSite SiteOf(const Item& item, const MemoryOperand& operand) {
+  // Tests whether an access at the address in `other` is left out; not zero: yes.
+  void EmitLeavingOut(const AccessSite& site, std::uint8_t other) {
+    const LeavingOut& leaving_out = *options_.leaving_out;
+    const auto low = static_cast<std::uint8_t>(other & 7);
+    const bool high = other >= 8;
+    if (high) out_.Bytes({0x41});
+    out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe8 | low),
+                leaving_out.sector_bits});  // shr $sector_bits, other32
+    if (high) out_.Bytes({0x45});
+    out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
+    out_.Imm32(leaving_out.uses);  // movzbl uses(other), other32
+    out_.Bytes({static_cast<std::uint8_t>(high ? 0x45 : 0x40), 0x8a,
+                static_cast<std::uint8_t>(0x80 | low << 3 | low)});
+    out_.Imm32(leaving_out.need_not_tell);  // mov need_not_tell(other), other8
+    out_.Bytes({static_cast<std::uint8_t>(high ? 0x44 : 0x40), 0x84,
+                static_cast<std::uint8_t>(0x04 | low << 3), 0x25});
+    out_.Imm32(AddressOf(&site.leaves_out));  // test other8, leaves_out
+  }
+
+  AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const {
     AccessSite site;
     site.rip = item.rip;
     site.size = operand.size;
@@ -592,6 +640,7 @@ class CodeCache::RegionBuilder {
     site.atomic = item.atomic;
     site.locked = item.in.atomic;
     site.exchange = item.in.atomic && IsExchange(item.in);
+    if (options_.leaving_out) site.cold = options_.leaving_out->cold_checks;
     return site;
   }
 

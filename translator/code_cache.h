@@ -58,6 +58,16 @@ struct CacheMemory {
   std::uint64_t thread = 0;  // sizeof(CacheThread), at a multiple of its alignment
 };
 
+// Accesses that are not looked at any further: `uses[address << 32 >> 32 >> sector_bits]` says what
+// the memory is used for, and `need_not_tell` at that what the thread need not tell of it; bits of
+// AccessSite::leaves_out. Of what crosses the end of a sector by less than 16 bytes the first
+// sector decides.
+struct LeavingOut {
+  std::uint64_t uses, need_not_tell;  // addresses of arrays of bytes, below 2 GiB
+  std::uint8_t sector_bits;           // log2 of the bytes that one byte stands for
+  std::uint16_t cold_checks;          // AccessSite::cold
+};
+
 struct TranslatorOptions {
   // Copies up to `size` bytes of code at `address`; the number of bytes that could be read.
   std::function<std::size_t(std::uint64_t address, std::uint8_t* to, std::size_t size)> read_code;
@@ -77,6 +87,8 @@ struct TranslatorOptions {
   // Own address + mirror_offset is where a page is open for everyone. GS base must hold it.
   std::uint64_t mirror_offset = 0;
   bool filter = false;  // CacheThread::filter is in use; else every access goes to the handler
+  // With `filter`, what hot code need not tell (guest-agent/sector_use.h).
+  std::optional<LeavingOut> leaving_out;
   // What is jumped to in place of SYSCALL, with the address to return to in rcx; it leaves the
   // flags in r11, all else as SYSCALL would. 0: SYSCALL itself is run.
   std::uint64_t system_call_entry = 0;

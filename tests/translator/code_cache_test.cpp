@@ -73,6 +73,12 @@ __attribute__((noinline)) std::uint64_t SumNumbers(const std::uint32_t* from, st
 }
 TEST(CodeCache, Loop) { ExpectSame(Pointer(SumNumbers), {Value(g_numbers), kCount}, FillNumbers); }
 
+// 16 bytes each.
+__attribute__((noinline)) std::uint64_t LoadSixteen(const std::uint8_t* from, std::uint64_t times) {
+  for (; times > 0; --times, from += 16) asm volatile("movups (%0), %%xmm0" : : "r"(from) : "xmm0");
+  return 0;
+}
+
 __attribute__((noinline)) std::uint64_t Fibonacci(std::uint64_t n) {
   return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2);
 }
@@ -462,6 +468,45 @@ TEST(CodeCache, SmallCache) {
   EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
   EXPECT_GT(cache.statistics().flushes, 1u);
   EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
+}
+
+// Hot code does not tell of settled sectors, and of an access to two only if both are.
+TEST(CodeCache, LeavingOut) {
+  static unsigned handled;
+  constexpr std::size_t kUses = 1u << 23;
+  void* const memory = mmap(nullptr, kUses + 2, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const uses = static_cast<std::uint8_t*>(memory);
+  uses[kUses + 1] = 1;
+  TranslatorOptions options = RecordingOptions();
+  options.filter = true;
+  options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
+    ++handled;
+    if (site->size != 8) site->leaves_out = 1;  // but for the return address
+  };
+  options.leaving_out = {Value(uses), Value(uses) + kUses, 9, 0};
+  alignas(512) static std::uint8_t bytes[2048];
+  const auto use_of = [&](const std::uint8_t* byte) -> std::uint8_t& {
+    return uses[static_cast<std::uint32_t>(Value(byte)) >> 9];
+  };
+  const auto count = [&](const void* function, const std::uint8_t* from, std::uint64_t times) {
+    handled = 0;
+    CodeCache cache(options);
+    constexpr std::uint64_t kStop = 0x7ffffff0000;
+    RegisterFile registers = RegistersFor(function, {Value(from), times}, kStop);
+    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+    return handled - 1;  // the return address
+  };
+  EXPECT_EQ(count(Pointer(SumNumbers), bytes, 256), 256u);
+  use_of(bytes) = 1;
+  EXPECT_EQ(count(Pointer(SumNumbers), bytes, 256), 1u + 128);
+  use_of(bytes + 512) = 1;
+  EXPECT_EQ(count(Pointer(SumNumbers), bytes, 256), 1u);
+  EXPECT_EQ(count(Pointer(LoadSixteen), bytes + 1024 - 24, 2), 2u);
+  use_of(bytes + 1024) = 1;
+  EXPECT_EQ(count(Pointer(LoadSixteen), bytes + 1024 - 24, 2), 1u);
+  munmap(memory, kUses + 2);
 }
 
 // Full by the number of its blocks.

@@ -731,5 +731,33 @@ TEST_F(Sequences, Filter) {
   EXPECT_GT(g_handled, 1000u);
 }
 
+// Hot code need not tell of every second sector.
+void HandleAsHot(const AccessSite* site, std::uint64_t, const RegisterFile*) {
+  ++g_handled;
+  if (site->instruction == nullptr) site->leaves_out = 1;
+}
+TEST_F(Sequences, LeavingOut) {
+  constexpr std::size_t kUses = 1u << 23, kStates = 2;
+  void* const memory = mmap(nullptr, kUses + kStates, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const uses = static_cast<std::uint8_t*>(memory);
+  for (std::size_t i = 0; i < kUses; i += 2) uses[i] = 1;
+  uses[kUses + 1] = 1;
+  TranslatorOptions options;
+  options.filter = true;
+  options.handler = HandleAsHot;
+  const auto address = reinterpret_cast<std::uint64_t>(uses);
+  options.leaving_out = {address, address + kUses, 9, 0};
+  MakeCache(options);
+  g_handled = 0;
+  for (unsigned i = 0; i < 8; ++i)
+    cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
+  Run(Count(), false);
+  EXPECT_GT(g_handled, 1000u);
+  cache_.reset();
+  munmap(memory, kUses + kStates);
+}
+
 }  // namespace
 }  // namespace trapline

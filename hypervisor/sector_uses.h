@@ -1,0 +1,71 @@
+// The monitor's side of guest-agent/sector_use.h: which threads need not tell of what, time, and
+// what the monitor itself knows of memory.
+//
+// Not thread-safe, but for what threads of the guest do to the sectors at the same time. When not
+// started, nothing happens.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "guest-agent/agent.h"
+#include "guest-agent/sector_use.h"
+
+namespace trapline {
+
+class SectorUses {
+ public:
+  // From now on sectors settle after being used in one way for so many milliseconds, or half as
+  // long again. Needs the memory at TRAPLINE_REPEATS.
+  void Start(std::uint32_t settle_after);
+  // No sector is settled any more, nor will be.
+  void End();
+  bool started() const { return started_; }
+
+  // The thread with this number, 1 to kSectorUsers, may leave things out.
+  void Add(agent::ThreadPage& page, std::uint32_t user);
+  void Remove(agent::ThreadPage& page, std::uint32_t user);
+  // A fork has left none of the threads.
+  void RemoveAll();
+
+  // The thread touches [address, address + size), seen by the monitor, or natively from now on.
+  void Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size,
+             agent::SectorTouch touch);
+  // [start, end) is another thing from now on.
+  void Forget(std::uint64_t start, std::uint64_t end);
+  // So are `length` bytes at `to`, which were at `from` so far.
+  void Move(std::uint64_t from, std::uint64_t to, std::uint64_t length);
+  // No sector has been used.
+  void Clear();
+
+  // To be called often: time passes.
+  void Age();
+
+  // Who may have left something out in the sector at `address` since this was asked last: the
+  // number of a thread, kSectorOfReaders for any, kSectorOfNobody.
+  std::uint32_t TakeLeftOut(std::uint64_t address);
+
+  // Sectors that have settled so far, each time counted.
+  struct Count {
+    std::uint64_t own = 0, read = 0;
+  };
+  const Count& settled() const { return settled_; }
+
+ private:
+  // Calls change(byte, index) for the bytes of sectors that are in use.
+  template <class Change>
+  void ForEachUsed(Change&& change);
+
+  bool started_ = false;
+  std::vector<agent::ThreadPage*> threads_;
+  std::uint64_t window_ = 0;   // ns
+  std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC
+  // What TakeLeftOut will say, by SectorMemory::IndexOf; null: nobody did in this group.
+  using Group = std::array<std::uint8_t, agent::kSectorsInGroup>;
+  std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup> left_out_;
+  Count settled_;
+};
+
+}  // namespace trapline
