@@ -232,7 +232,7 @@ std::uint32_t ExecutionEvents::ContextOf(const ThreadState& thread,
                                          std::span<const std::uint64_t> stack) {
   std::uint32_t number = 0;
   for (std::size_t i = stack.size(); i-- > 0;) number = frames_.Add({number, stack[i]});
-  return contexts_.Add({number, thread.lock_set, modules_.generation()});
+  return contexts_.Add({number, LockSetOf(thread), modules_.generation()});
 }
 
 std::vector<std::uint64_t> ExecutionEvents::stack(std::uint32_t number) const {
@@ -341,14 +341,15 @@ std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers
 inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::uint64_t ip,
                                                       std::uint32_t frame) {
   const std::uint32_t generation = modules_.generation();
+  const std::uint32_t lock_set = LockSetOf(thread);
   // The products do not wait for each other.
   const std::uint64_t hash =
       (ip + frame * 0xff51afd7ed558ccdull +
-       (std::uint64_t{thread.lock_set} << 32 | generation) * 0xc4ceb9fe1a85ec53ull) *
+       (std::uint64_t{lock_set} << 32 | generation) * 0xc4ceb9fe1a85ec53ull) *
       0x9e3779b97f4a7c15ull;
   const std::size_t at = hash >> (64 - kCachedContextBits);
   const auto is_it = [&](const CachedContext& cached) {
-    return cached.ip == ip && cached.frame == frame && cached.lock_set == thread.lock_set &&
+    return cached.ip == ip && cached.frame == frame && cached.lock_set == lock_set &&
            cached.generation == generation;
   };
   if (is_it(cached_contexts_[at])) [[likely]]
@@ -549,7 +550,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   };
   const auto take = [&](bool shared) {
     state.locks.push_back({queued.address, queued.size, shared, queued.ip});
-    state.lock_set = lock_sets_.Add(state.locks);
+    state.locks_changed = true;
   };
   const auto give_back = [&] {
     const auto held =
@@ -557,7 +558,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
                      [&](const HeldLock& lock) { return lock.address == queued.address; });
     if (held == state.locks.rend()) return;
     state.locks.erase(std::next(held).base());
-    state.lock_set = lock_sets_.Add(state.locks);
+    state.locks_changed = true;
   };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {
@@ -574,9 +575,9 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
       take(false);
       break;
     case TRAPLINE_RELEASE:
+      give_back();  // a lock does not protect itself
       touch(EventKind::kAtomicRead);
       synchronise(EventKind::kRelease);
-      give_back();
       break;
     case TRAPLINE_ACQUIRE_SHARED:
       touch(EventKind::kAtomicRead);
@@ -584,9 +585,9 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
       take(true);
       break;
     case TRAPLINE_RELEASE_SHARED:
+      give_back();  // a lock does not protect itself
       touch(EventKind::kAtomicRead);
       synchronise(EventKind::kReleaseShared);
-      give_back();
       break;
     case TRAPLINE_HAPPENS_BEFORE:
       synchronise(EventKind::kHappensBefore);
@@ -818,7 +819,7 @@ void ExecutionEvents::OnCopied(ThreadId thread, std::uint64_t from, std::uint64_
       lock.address += to - from;
       moved = true;
     }
-    if (moved) state.lock_set = lock_sets_.Add(state.locks);
+    state.locks_changed |= moved;
   }
 }
 
@@ -854,7 +855,7 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   tells_unmet_ = false;
   survivor.tid = tid;
   survivor.locks.clear();
-  survivor.lock_set = 0;
+  survivor.locks_changed = true;
   survivor.all_told = false;
   threads_.clear();
   threads_[thread] = std::move(survivor);

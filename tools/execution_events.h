@@ -71,7 +71,9 @@ struct ThreadState {
   std::vector<std::uint64_t> creation_stack;
   std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;
   std::vector<HeldLock> locks;
-  std::uint32_t lock_set = 0;  // number of `locks`
+  // Number of `locks`, once somebody asks for it (LockSetOf): most locks are given back before.
+  mutable std::uint32_t lock_set = 0;
+  mutable bool locks_changed = false;
   unsigned ignored_reads = 0, ignored_writes = 0, ignored_synchronisation = 0;
   // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
   // done.
@@ -250,6 +252,10 @@ class ExecutionEvents : public ExecutionObserver {
                  std::uint64_t size);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
+  std::uint32_t LockSetOf(const ThreadState& thread) {
+    if (std::exchange(thread.locks_changed, false)) thread.lock_set = lock_sets_.Add(thread.locks);
+    return thread.lock_set;
+  }
   std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
   std::uint32_t MakeContext(CachedContext& cached, const ThreadState& thread, std::uint64_t ip,
                             std::uint32_t frame);
