@@ -104,9 +104,9 @@ trapline_fast_repeat_\log2\()_\write:
     je 9f
     .endif
     cmpw $0, TRAPLINE_SITE_COLD(%rdx)
-    je 2f
-    decw TRAPLINE_SITE_COLD(%rdx)
-    jz 9f                           // it may leave something out from now on
+    jle 2f
+    decw TRAPLINE_SITE_COLD(%rdx)   // several threads may do so at a time
+    jle 9f                          // it may leave something out from now on
 2:  decq TRAPLINE_CACHE_LEAVE_AFTER
     // Note
     .if \write

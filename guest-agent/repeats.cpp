@@ -92,9 +92,9 @@ void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
   Repeats().sectors.Touch(address, site.size,
                           site.locked ? SectorTouch::kAtomic : SectorTouchOf(TouchOf(site)), user);
   // Several threads may count it at a time.
-  const std::uint16_t cold = __atomic_load_n(&site.cold, __ATOMIC_RELAXED);
-  if (cold != 0) {
-    __atomic_store_n(&site.cold, static_cast<std::uint16_t>(cold - 1), __ATOMIC_RELAXED);
+  const std::int16_t cold = __atomic_load_n(&site.cold, __ATOMIC_RELAXED);
+  if (cold > 0) {
+    __atomic_store_n(&site.cold, static_cast<std::int16_t>(cold - 1), __ATOMIC_RELAXED);
   } else if (site.plain && !site.atomic && !site.locked && site.leaves_out == 0) {
     site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
   }

@@ -258,6 +258,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.repeats_after = options_.tracking.repeats_after;
     rules.settle_after = options_.tracking.settle_after;
     rules.sector_uses = rules.repeats && options_.tracking.sector_uses &&
+                        tracking_->static_runtime() == nullptr &&
                         options_.tracking.policy == SharingPolicy::kAdaptive;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
@@ -886,7 +887,8 @@ void Process::PrintStatistics() {
       line(fmt::format("futex calls answered without leaving the guest: {} waits, {} wakes",
                        total.futex_waits, total.futex_wakes));
     }
-    if (options_.tracking.policy == SharingPolicy::kAdaptive) {
+    if (GuestCodeCache* const cache = tracking_->code_cache();
+        cache != nullptr && cache->leaves_out_settled_sectors()) {
       line(fmt::format(
           "settled sectors, of which hot code did not tell: {} of one thread, {} only read",
           tracking.settled.own, tracking.settled.read));

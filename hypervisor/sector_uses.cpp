@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
-#include <utility>
 
 #include "guest-agent/repeats.h"
 
@@ -42,6 +41,8 @@ void SectorUses::End() {
 }
 
 void SectorUses::Add(agent::ThreadPage& page, std::uint32_t user) {
+  // After a fork it has those of another number.
+  std::ranges::fill(page.need_not_tell, 0);
   if (!started_ || user > agent::kSectorUsers) return;
   page.need_not_tell[kSettled | user] = agent::kLeaveOutReads | agent::kLeaveOutWrites;
   page.need_not_tell[kSettled | agent::kSectorOfReaders] = agent::kLeaveOutReads;
@@ -53,8 +54,7 @@ void SectorUses::Remove(agent::ThreadPage& page, std::uint32_t user) {
   std::ranges::fill(page.need_not_tell, 0);
   std::erase(threads_, &page);
   // The next thread may get the number.
-  ForEachUsed([user](std::uint8_t& byte, std::uint32_t) {
-    const std::uint8_t before = byte;
+  ForEachUsed([user](std::uint8_t& byte, std::uint8_t before, std::uint32_t) {
     if ((before & kSectorUseMask) == user) Replace(byte, before, kSectorOfNobody);
   });
 }
@@ -75,13 +75,16 @@ void SectorUses::Forget(std::uint64_t start, std::uint64_t end) {
   const std::uint64_t last = end / agent::kSectorSize;
   for (std::uint64_t sector = first; sector < std::min(last, first + agent::kSectors); ++sector) {
     std::uint8_t& byte = Memory().uses[sector % agent::kSectors];
-    if (byte != kSectorOfNobody) __atomic_store_n(&byte, kSectorOfNobody, __ATOMIC_SEQ_CST);
+    const std::uint8_t before = __atomic_load_n(&byte, __ATOMIC_RELAXED);
+    // Other memory, 4 GiB away, has the byte, too, and may have the atomic operations.
+    if (before != agent::kSectorAtomic) Replace(byte, before, kSectorOfNobody);
   }
 }
 
 void SectorUses::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length) {
   if (!started_) return;
   Forget(to, to + length);
+  length = std::min(length, agent::kSectors * agent::kSectorSize);  // those are all
   for (std::uint64_t done = 0; done < length; done += agent::kSectorSize) {
     if (UseOf(from + done) == agent::kSectorAtomic)
       Touch(0, to + done, 1, agent::SectorTouch::kAtomic);
@@ -91,7 +94,7 @@ void SectorUses::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length
 
 void SectorUses::Clear() {
   if (!started_) return;
-  ForEachUsed([](std::uint8_t& byte, std::uint32_t) {
+  ForEachUsed([](std::uint8_t& byte, std::uint8_t, std::uint32_t) {
     __atomic_store_n(&byte, kSectorOfNobody, __ATOMIC_SEQ_CST);
   });
   left_out_ = {};
@@ -105,8 +108,7 @@ void SectorUses::Age() {
                             static_cast<std::uint64_t>(time.tv_nsec);
   if (now - aged_at_ < window_) return;
   aged_at_ = now;
-  ForEachUsed([this](std::uint8_t& byte, std::uint32_t index) {
-    const std::uint8_t before = byte;
+  ForEachUsed([this](std::uint8_t& byte, std::uint8_t before, std::uint32_t index) {
     const std::uint8_t after = agent::OlderSectorUse(before);
     if (after == before) return;
     if (agent::IsSettled(after)) {
@@ -121,11 +123,11 @@ void SectorUses::Age() {
   });
 }
 
-std::uint32_t SectorUses::TakeLeftOut(std::uint64_t address) {
+std::uint32_t SectorUses::LeftOutBy(std::uint64_t address) const {
   const std::uint32_t index = SectorMemory::IndexOf(address);
-  Group* const group = left_out_[index / agent::kSectorsInGroup].get();
+  const Group* const group = left_out_[index / agent::kSectorsInGroup].get();
   if (group == nullptr) return kSectorOfNobody;
-  return std::exchange((*group)[index % agent::kSectorsInGroup], kSectorOfNobody);
+  return (*group)[index % agent::kSectorsInGroup];
 }
 
 template <class Change>
@@ -138,7 +140,8 @@ void SectorUses::ForEachUsed(Change&& change) {
       std::memcpy(&some, memory.uses + i, sizeof some);
       if (some == 0) continue;  // of nobody
       for (std::uint32_t k = i; k < i + sizeof some; ++k) {
-        if (memory.uses[k] != kSectorOfNobody) change(memory.uses[k], k);
+        const std::uint8_t byte = __atomic_load_n(&memory.uses[k], __ATOMIC_RELAXED);
+        if (byte != kSectorOfNobody) change(memory.uses[k], byte, k);
       }
     }
   }

@@ -24,7 +24,7 @@ class SectorUses {
   void End();
   bool started() const { return started_; }
 
-  // The thread with this number, 1 to kSectorUsers, may leave things out.
+  // The thread with this number may leave things out if that is 1 to kSectorUsers.
   void Add(agent::ThreadPage& page, std::uint32_t user);
   void Remove(agent::ThreadPage& page, std::uint32_t user);
   // A fork has left none of the threads.
@@ -33,7 +33,7 @@ class SectorUses {
   // The thread touches [address, address + size), seen by the monitor, or natively from now on.
   void Touch(std::uint32_t user, std::uint64_t address, std::uint64_t size,
              agent::SectorTouch touch);
-  // [start, end) is another thing from now on.
+  // [start, end) is another thing from now on. What had atomic operations stays so.
   void Forget(std::uint64_t start, std::uint64_t end);
   // So are `length` bytes at `to`, which were at `from` so far.
   void Move(std::uint64_t from, std::uint64_t to, std::uint64_t length);
@@ -43,9 +43,9 @@ class SectorUses {
   // To be called often: time passes.
   void Age();
 
-  // Who may have left something out in the sector at `address` since this was asked last: the
-  // number of a thread, kSectorOfReaders for any, kSectorOfNobody.
-  std::uint32_t TakeLeftOut(std::uint64_t address);
+  // Who may have left something out in the sector at `address`: the number of a thread,
+  // kSectorOfReaders for any, kSectorOfNobody.
+  std::uint32_t LeftOutBy(std::uint64_t address) const;
 
   // Sectors that have settled so far, each time counted.
   struct Count {
@@ -54,7 +54,7 @@ class SectorUses {
   const Count& settled() const { return settled_; }
 
  private:
-  // Calls change(byte, index) for the bytes of sectors that are in use.
+  // Calls change(byte, before, index) for the bytes of sectors that are in use.
   template <class Change>
   void ForEachUsed(Change&& change);
 
@@ -62,7 +62,7 @@ class SectorUses {
   std::vector<agent::ThreadPage*> threads_;
   std::uint64_t window_ = 0;   // ns
   std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC
-  // What TakeLeftOut will say, by SectorMemory::IndexOf; null: nobody did in this group.
+  // What LeftOutBy says, by SectorMemory::IndexOf; null: nobody did in this group.
   using Group = std::array<std::uint8_t, agent::kSectorsInGroup>;
   std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup> left_out_;
   Count settled_;

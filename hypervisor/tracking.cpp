@@ -84,12 +84,9 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     const std::lock_guard lock(mutex_);
     DrainLocked();
     // What it does there is not seen.
-    if (const auto known = states_.find(static_cast<ThreadId>(thread));
-        known != states_.end() && known->second.repeat_slot) {
-      sector_uses_.Touch(*known->second.repeat_slot + 1, run.start, run.end - run.start,
-                         run.state == PageState::kReadOnly ? agent::SectorTouch::kRead
-                                                           : agent::SectorTouch::kWrite);
-    }
+    sector_uses_.Touch(
+        UserOfLocked(static_cast<ThreadId>(thread)), run.start, run.end - run.start,
+        run.state == PageState::kReadOnly ? agent::SectorTouch::kRead : agent::SectorTouch::kWrite);
     space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
       AcquireOpenedLocked(static_cast<ThreadId>(thread), part.start, part.end);
     });
@@ -139,9 +136,9 @@ void Tracking::Register(Carrier& carrier) {
   threads_.push_back(&carrier);
   UpdateAloneLocked();
   const std::optional<unsigned> slot = repeats_.Add(page, NumberOf(carrier));
+  sector_uses_.Add(page, slot ? *slot + 1 : agent::kUsedByOthers);
   if (!slot) return;
   states_[NumberOf(carrier)].repeat_slot = slot;
-  sector_uses_.Add(page, *slot + 1);
   if (active()) NewMomentLocked(carrier);
 }
 
@@ -204,8 +201,8 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     ++releases_;
     const ThreadState::Word word{clear_child_tid, sizeof(std::uint32_t)};
     WatchIfReadLocked(thread, word);
-    WatchSettledLocked(thread, word.address);
     TouchLocked(carrier, word.address, word.size, agent::Touch::kAtomicWrite);
+    WatchSettledLocked(thread, word.address);
   }
   if (IdentityLocked(thread) != thread) Observer().OnFiberSwitch(thread, thread, false, 0, 0);
   ThreadState& state = states_[thread];
@@ -493,13 +490,17 @@ void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
   repeats_.OnMoment(handled_);
 }
 
+std::uint32_t Tracking::UserOfLocked(ThreadId thread) const {
+  const auto known = states_.find(thread);
+  return known != states_.end() && known->second.repeat_slot ? *known->second.repeat_slot + 1
+                                                             : std::uint32_t{agent::kUsedByOthers};
+}
+
 void Tracking::OnBlockLocked(ThreadId thread, const agent::QueuedEvent& event) {
   if (!active()) return;
   // Who still uses what is freed here is told from now on.
-  if (const auto known = states_.find(thread);
-      event.kind == TRAPLINE_FREE && known != states_.end() && known->second.repeat_slot) {
-    sector_uses_.Touch(*known->second.repeat_slot + 1, event.address, event.size,
-                       agent::SectorTouch::kWrite);
+  if (event.kind == TRAPLINE_FREE) {
+    sector_uses_.Touch(UserOfLocked(thread), event.address, event.size, agent::SectorTouch::kWrite);
   }
   repeats_.OnBlock(thread, event.kind == TRAPLINE_FREE, event.address, event.address + event.size,
                    event.sequence);
@@ -564,9 +565,22 @@ void Tracking::Watch(ThreadState& state, const ThreadState::Word& word) {
   constexpr std::size_t kMost = 256;
   auto& watched = state.watched;
   if (std::find(watched.begin(), watched.end(), word) != watched.end()) return;
-  if (watched.size() == kMost) watched.erase(watched.begin());
-  watched.push_back(word);
   state.taken_in = 0;
+  if (watched.size() == kMost) {
+    const auto oldest = std::find_if(watched.begin(), watched.end(), [](const auto& other) {
+      return other.size < agent::kSectorSize;
+    });
+    if (oldest == watched.end()) {
+      // Of sectors none may be missed: what lies between two is watched, too.
+      ThreadState::Word& last = watched.back();
+      const std::uint64_t end = std::max(last.address + last.size, word.address + word.size);
+      last.address = std::min(last.address, word.address);
+      last.size = end - last.address;
+      return;
+    }
+    watched.erase(oldest);
+  }
+  watched.push_back(word);
 }
 
 // No event follows when a plain load is done: it may see what was stored since it was reported.
@@ -1322,7 +1336,7 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
 // Who found the sector settled just before it was touched for this may read just after the release
 // what it finds there.
 void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
-  const std::uint32_t user = sector_uses_.TakeLeftOut(address);
+  const std::uint32_t user = sector_uses_.LeftOutBy(address);
   if (user == agent::kSectorOfNobody) return;
   const ThreadState::Word sector{AlignDown(address, agent::kSectorSize), agent::kSectorSize};
   for (auto& [other, state] : states_) {

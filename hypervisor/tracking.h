@@ -255,8 +255,9 @@ class Tracking {
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
   void TellEndedLocked(const RepeatedAccess& repeat);
 
+  std::uint32_t UserOfLocked(ThreadId thread) const;  // agent::BlockUse
   void NotePlainLocked(const AccessSite& site, const MemoryAccess& access);
-  // `thread` is about to release something at the address, on a page from where others may have
+  // `thread` is about to release something at the address, in a sector from where others may have
   // left out what they read until now.
   void WatchSettledLocked(ThreadId thread, std::uint64_t address);
   // From now on everything is told.

@@ -27,7 +27,7 @@ struct AccessSite {
   // Hot code need not tell of all it does (guest-agent/sector_use.h): what this site leaves out,
   // once it is hot, and so many checks that the filter does not skip before that.
   mutable std::uint8_t leaves_out = 0;
-  mutable std::uint16_t cold = 0;
+  mutable std::int16_t cold = 0;
   const Instruction* instruction = nullptr;
 };
 

@@ -160,16 +160,15 @@ TEST_F(SectorUsesTest, LeavesOutWhatIsSettled) {
 }
 
 TEST_F(SectorUsesTest, TellsWhoLeftSomethingOut) {
-  EXPECT_EQ(uses_.TakeLeftOut(kPlace), kSectorOfNobody);
+  EXPECT_EQ(uses_.LeftOutBy(kPlace), kSectorOfNobody);
   uses_.Touch(2, kPlace, 8, kWrite);
   Settle();
-  EXPECT_EQ(uses_.TakeLeftOut(kPlace), 2u);
-  EXPECT_EQ(uses_.TakeLeftOut(kPlace), kSectorOfNobody);
+  EXPECT_EQ(uses_.LeftOutBy(kPlace), 2u);
   uses_.Touch(1, kPlace, 8, kWrite);
   Settle();
   uses_.Touch(2, kPlace, 8, kWrite);
   Settle();
-  EXPECT_EQ(uses_.TakeLeftOut(kPlace), kSectorOfReaders);
+  EXPECT_EQ(uses_.LeftOutBy(kPlace), kSectorOfReaders);
 }
 
 TEST_F(SectorUsesTest, ForgetsWholeSectors) {
@@ -183,11 +182,11 @@ TEST_F(SectorUsesTest, ForgetsWholeSectors) {
 
 TEST_F(SectorUsesTest, AtomicsMoveAlong) {
   uses_.Touch(1, kPlace, 8, SectorTouch::kAtomic);
+  uses_.Touch(1, kPlace + 512, 8, kWrite);
   uses_.Move(kPlace, kPlace + 0x10000, 4096);
-  uses_.Touch(1, kPlace, 8, kWrite);
+  EXPECT_EQ(LeavesOut(1, kPlace + 512), 0);
   uses_.Touch(1, kPlace + 0x10000, 4096, kWrite);
   Settle();
-  EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
   EXPECT_EQ(LeavesOut(1, kPlace + 0x10000), 0);
   EXPECT_EQ(LeavesOut(1, kPlace + 0x10200), kBoth);
 }
@@ -197,6 +196,24 @@ TEST_F(SectorUsesTest, NumbersAreUsedAgain) {
   Settle();
   uses_.Remove(pages_[0], 1);
   uses_.Add(pages_[0], 1);
+  EXPECT_EQ(LeavesOut(1, kPlace), 0);
+}
+
+// The child of a fork: other threads, other numbers, the same memory.
+TEST_F(SectorUsesTest, NothingIsLeftOfTheNumberBeforeAFork) {
+  uses_.RemoveAll();
+  uses_.Add(pages_[1], 1);
+  uses_.Touch(2, kPlace, 8, kWrite);
+  Settle();
+  EXPECT_EQ(LeavesOut(2, kPlace), 0);
+}
+
+// Memory 4 GiB away has the same byte.
+TEST_F(SectorUsesTest, FreshMemoryElsewhereLeavesAtomicsAlone) {
+  uses_.Touch(1, kPlace, 8, SectorTouch::kAtomic);
+  uses_.Forget(kPlace + (1ull << 32), kPlace + (2ull << 32));
+  uses_.Touch(1, kPlace, 8, kWrite);
+  Settle();
   EXPECT_EQ(LeavesOut(1, kPlace), 0);
 }
 
