@@ -371,7 +371,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     je 1f
     cmpq $0, TRAPLINE_REPEATS       // enabled
     jne 2f
-    cmpq $0, TRAPLINE_REPEATS + 8   // keeps_sector_use
+    cmpq $0, TRAPLINE_KEEPS_SECTOR_USE
     je 1f
 2:  push %rdi
     push %rsi

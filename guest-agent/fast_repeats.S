@@ -31,7 +31,7 @@ trapline_fast_repeat_\log2\()_\write:
     cmpq $1, TRAPLINE_CACHE_LEAVE_AFTER
     je 9f                           // the handler sees to that
     // NoteSectorUse: only where the sector is used as before.
-    cmpq $0, TRAPLINE_REPEATS + 8   // keeps_sector_use
+    cmpq $0, TRAPLINE_KEEPS_SECTOR_USE
     je 1f
     mov %esi, %eax
     shr $TRAPLINE_SECTOR_BITS, %eax

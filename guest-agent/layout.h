@@ -103,7 +103,8 @@
 #define TRAPLINE_REPEAT_LINE_USE 8
 #define TRAPLINE_REPEAT_LINE_MOMENTS 16
 #define TRAPLINE_REPEAT_LINE_READ_SITES 48
-// What memory is used for (sector_use.h).
+// What memory is used for (sector_use.h), and whether that is kept.
+#define TRAPLINE_KEEPS_SECTOR_USE (TRAPLINE_REPEATS + 8)
 #define TRAPLINE_SECTOR_USE (TRAPLINE_REPEATS + 0x800000)
 #define TRAPLINE_SECTOR_BITS 9  // log2 of a sector's size
 #define TRAPLINE_SECTOR_USE_BITS 5

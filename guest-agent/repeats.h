@@ -185,7 +185,8 @@ struct RepeatTableMemory {
   std::uint32_t write_sites[kRepeatThreads][kRepeatLines][kRepeatPieces];
 };
 static_assert(offsetof(RepeatMemory, enabled) == 0);
-static_assert(offsetof(RepeatMemory, keeps_sector_use) == 8);
+static_assert(offsetof(RepeatMemory, keeps_sector_use) ==
+              TRAPLINE_KEEPS_SECTOR_USE - TRAPLINE_REPEATS);
 static_assert(offsetof(RepeatMemory, sectors) == TRAPLINE_SECTOR_USE - TRAPLINE_REPEATS);
 static_assert(kSectorUsers == kRepeatThreads);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);

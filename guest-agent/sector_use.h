@@ -7,8 +7,9 @@
 //
 //     nobody --access--> one thread --read by another--> readers --write--> one thread
 //                                   --write by another--> that thread
-//     any of these, used otherwise twice in a window of time --> shared --some windows later-->
-//     nobody any --atomic access--> atomic
+//     any of these --used otherwise, twice in a window of time--> shared
+//     shared --some windows later--> nobody
+//     any --atomic access--> atomic
 //
 // Sectors with atomic operations never settle, so that nobody misses what is released there.
 //

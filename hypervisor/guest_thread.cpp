@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/clock.h"
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/proc_files.h"
@@ -55,12 +56,6 @@ constexpr std::uint64_t kRefill = 400'000;  // ns
 constexpr std::uint64_t kLease = 8'000'000;     // ns
 constexpr std::uint64_t kLeaseRound = 100'000;  // ns
 
-std::uint64_t Nanoseconds(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 std::uint64_t ProcessorTime() { return Nanoseconds(CLOCK_THREAD_CPUTIME_ID); }
 std::uint64_t Now() { return Nanoseconds(CLOCK_MONOTONIC); }
 

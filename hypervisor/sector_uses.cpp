@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 
 #include "guest-agent/repeats.h"
+#include "hypervisor/clock.h"
 
 namespace trapline {
 namespace {
@@ -102,10 +102,7 @@ void SectorUses::Clear() {
 
 void SectorUses::Age() {
   if (!started_) return;
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  const std::uint64_t now = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-                            static_cast<std::uint64_t>(time.tv_nsec);
+  const std::uint64_t now = Nanoseconds(CLOCK_MONOTONIC);
   if (now - aged_at_ < window_) return;
   aged_at_ = now;
   ForEachUsed([this](std::uint8_t& byte, std::uint8_t before, std::uint32_t index) {

@@ -22,7 +22,6 @@ class SectorUses {
   void Start(std::uint32_t settle_after);
   // No sector is settled any more, nor will be.
   void End();
-  bool started() const { return started_; }
 
   // The thread with this number may leave things out if that is 1 to kSectorUsers.
   void Add(agent::ThreadPage& page, std::uint32_t user);

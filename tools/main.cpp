@@ -293,8 +293,7 @@ int main(int argc, char** argv) {
       "thread alone has used for some time, or that all have only read; for comparison");
   run->add_option("--settle-after", options.tracking.settle_after,
                   "After how many milliseconds such memory need not be checked; 0, for tests: at "
-                  "once, and all "
-                  "code counts as hot")
+                  "once, and all code counts as hot")
       ->capture_default_str()
       ->take_last()
       ->check(CLI::Range(0, 1 << 30));
