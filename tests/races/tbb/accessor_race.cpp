@@ -23,7 +23,10 @@ int main() {
             value = &element->second;
           }
           Meet(i);
-          *value = *value + 1;  // [uses]
+          for (int n = 0; n < 20; ++n) {
+            *value = *value + 1;  // [uses]
+            usleep(500);
+          }
         },
         tbb::simple_partitioner());
   });

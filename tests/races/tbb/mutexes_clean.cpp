@@ -1,4 +1,5 @@
-// All mutexes of oneTBB, most of which are inlined into the program.
+// The mutexes of oneTBB, most of which are inlined into the program; queuing_mutex_clean has the
+// one that is missing.
 // CLEAN
 // SECONDS 90
 // NEEDS tbb
@@ -9,7 +10,6 @@
 #include <oneapi/tbb/rw_mutex.h>
 #include <tbb/null_mutex.h>
 #include <tbb/parallel_for.h>
-#include <tbb/queuing_mutex.h>
 #include <tbb/queuing_rw_mutex.h>
 #include <tbb/spin_mutex.h>
 #include <tbb/spin_rw_mutex.h>
@@ -52,7 +52,6 @@ int main() {
   InArena([] {
     CountLocked<tbb::spin_mutex>();
     CountLocked<tbb::speculative_spin_mutex>();
-    CountLocked<tbb::queuing_mutex>();
     CountLocked<tbb::mutex>();
     ReadAndWrite<tbb::spin_rw_mutex>();
     ReadAndWrite<tbb::queuing_rw_mutex>();
