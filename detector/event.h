@@ -91,6 +91,9 @@ constexpr bool IsWrite(EventKind kind) {
   return kind == EventKind::kWrite || kind == EventKind::kAtomicWrite ||
          kind == EventKind::kAtomicRmw;
 }
+constexpr bool IsOfLock(EventKind kind) {
+  return kind >= EventKind::kAcquire && kind <= EventKind::kReleaseShared;
+}
 // An event that orders threads (atomics do both: they are accesses and synchronise).
 constexpr bool IsSynchronisation(EventKind kind) {
   return kind >= EventKind::kAtomicRead && kind <= EventKind::kBarrierLeave;

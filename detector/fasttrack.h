@@ -172,13 +172,13 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
   bool PrefetchesPages() const { return analysis_.PrefetchesPages(); }
   void PrefetchPage(const Event& event) const { analysis_.PrefetchPage(event); }
   Line PrefetchLine(const Event& event) {
-    if (IsAtomic(event.kind)) [[unlikely]]
-      PrefetchAtomicLine(event);
+    if (!IsPlainAccess(event.kind)) [[unlikely]]
+      PrefetchOther(event);
     return analysis_.PrefetchLine(event);
   }
   [[gnu::always_inline]] Cell PrefetchCell(const Event& event, Line line) {
-    if (IsAtomic(event.kind)) [[unlikely]]
-      PrefetchAtomicCell(event);
+    if (!IsPlainAccess(event.kind)) [[unlikely]]
+      PrefetchMoreOfOther(event);
     return FastTrackAnalysis::PrefetchCell(event, line);
   }
   [[gnu::always_inline]] static Cell PrefetchByte(const Event& event, Line line) {
@@ -211,6 +211,20 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
   std::string_view name() const override { return name_; }
 
  private:
+  void PrefetchOther(const Event& event) {
+    if (IsAtomic(event.kind)) {
+      PrefetchAtomicLine(event);
+    } else {
+      PrefetchLock(event);
+    }
+  }
+  void PrefetchMoreOfOther(const Event& event) {
+    if (IsAtomic(event.kind)) {
+      PrefetchAtomicCell(event);
+    } else {
+      PrefetchLockClock(event);
+    }
+  }
   [[gnu::noinline]] void OnCell(const Event& event, std::uint64_t index, Cell cell);
   // The same for an access to two words, InEpoch or not.
   [[gnu::noinline]] void OnPair(const Event& event, std::uint64_t index, Cell cells);

@@ -60,6 +60,8 @@ class GrowingArray {
     size_ = size;
   }
 
+  void Prefetch() const { __builtin_prefetch(data_); }
+
   // Removes element i; the last one takes its place.
   void RemoveUnordered(std::uint32_t i) { data_[i] = data_[--size_]; }
 

@@ -96,6 +96,14 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
                                          event.size);
   }
 
+  // The same for events of locks.
+  void PrefetchLock(const Event& event) const {
+    if (IsOfLock(event.kind)) synchronisation_.PrefetchLock(event.address);
+  }
+  void PrefetchLockClock(const Event& event) const {
+    if (IsOfLock(event.kind)) synchronisation_.PrefetchLockClock(event.address);
+  }
+
   // The two sides of an atomic access as synchronisation, as far as its kind and order have them.
   void AtomicAcquire(const Event& event) {
     if (event.kind == EventKind::kAtomicWrite || !Acquires(event.order)) return;

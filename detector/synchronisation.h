@@ -6,7 +6,10 @@
 // just these three operations.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -101,7 +104,7 @@ class Synchronisation {
     switch (event.kind) {
       case EventKind::kAcquire: {  // [FT ACQUIRE]
         if (lock_edges_ == LockEdges::kIgnore) break;
-        Lock& lock = locks_[event.address];
+        Lock& lock = LockAt(event.address);
         Join(t, lock.released);
         Join(t, lock.released_shared);
         lock.holder = event.thread;
@@ -110,7 +113,7 @@ class Synchronisation {
       }
       case EventKind::kRelease: {  // [FT RELEASE]
         if (lock_edges_ == LockEdges::kOrder) {
-          Lock& lock = locks_[event.address];
+          Lock& lock = LockAt(event.address);
           if (lock.held && lock.holder == event.thread) {
             Copy(lock.released, t);
             lock.released_shared.Clear();
@@ -179,6 +182,14 @@ class Synchronisation {
     }
   }
 
+  // Hints that events of the lock at `address` follow; the second one some time after the first.
+  void PrefetchLock(std::uint64_t address) const {
+    if (const Lock* const lock = KnownLockAt(address)) __builtin_prefetch(lock);
+  }
+  void PrefetchLockClock(std::uint64_t address) const {
+    if (const Lock* const lock = KnownLockAt(address)) lock->released.Prefetch();
+  }
+
   // The acquire side of an atomic that reads from what `released` was published with.
   void AtomicAcquire(ThreadId thread, const ObjectClock& released) {
     Join(StateOf(thread), released);
@@ -235,6 +246,30 @@ class Synchronisation {
     bool held = false;
   };
 
+  // Locks of late: to find one in the map takes longer than all else that an event of it does.
+  struct KnownLock {
+    std::uint64_t address = 0;
+    Lock* lock = nullptr;
+  };
+  using KnownLocks = std::array<KnownLock, 4096>;
+  static std::size_t KnownLockSlot(std::uint64_t address) {
+    return address * 0x9e3779b97f4a7c15 >> 52;
+  }
+  Lock* KnownLockAt(std::uint64_t address) const {
+    if (!known_locks_) return nullptr;
+    const KnownLock& known = (*known_locks_)[KnownLockSlot(address)];
+    return known.address == address ? known.lock : nullptr;
+  }
+  Lock& LockAt(std::uint64_t address) {
+    if (Lock* const known = KnownLockAt(address)) return *known;
+    Lock& lock = locks_[address];
+    constexpr std::size_t kFew = 16;  // the table is not worth while
+    if (locks_.size() <= kFew) return lock;
+    if (!known_locks_) known_locks_ = std::make_unique<KnownLocks>();
+    (*known_locks_)[KnownLockSlot(address)] = {address, &lock};
+    return lock;
+  }
+
   [[gnu::always_inline]] ThreadState& StateOf(ThreadId thread) {
     if (thread < threads_.size() && !threads_[thread].epoch.empty()) [[likely]] {
       return threads_[thread];
@@ -287,7 +322,8 @@ class Synchronisation {
   Clocks clocks_;
   LockEdges lock_edges_;
   std::vector<ThreadState> threads_;
-  std::unordered_map<std::uint64_t, Lock> locks_;
+  std::unordered_map<std::uint64_t, Lock> locks_;  // none is ever taken out
+  std::unique_ptr<KnownLocks> known_locks_;
   std::unordered_map<std::uint64_t, ObjectClock> keys_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, ObjectClock>> barriers_;
   BarrierRounds rounds_;

@@ -41,6 +41,7 @@ class VectorClockOver {
   }
 
   bool empty() const { return clocks_.empty(); }
+  void Prefetch() const { clocks_.Prefetch(); }
 
   // Back to the minimal clock; Release also gives the memory back.
   void Clear() { clocks_.Clear(); }

@@ -460,7 +460,7 @@ void GuestThread::HandleExit() {
         (IsAt(rip, trapline_agent_event_full) || IsAt(rip, trapline_agent_cache_full) ||
          rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize())) {
       place_ = Place::kProgram;
-      if (Tracking* const tracking = process_->tracking()) tracking->Drain();
+      if (Tracking* const tracking = process_->tracking()) tracking->MakeRoom(*carrier_);
       return;
     }
     if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_event_fiber)) {
@@ -1225,7 +1225,7 @@ void GuestThread::HandleCacheExit() {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   auto [target, address] = cache.Follow(thread, vcpu.registers().rip);
   if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
-    process_->tracking()->Drain();
+    process_->tracking()->MakeRoom(*carrier_);
     address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event));
   }
   vcpu.registers().rip = address != 0 ? address : target;

@@ -67,8 +67,19 @@ class ExecutionObserver {
 
   // The same for code that runs in the code cache, many at a time, in order: each access is about
   // to be, or has been, carried out by the program's instruction at Event::ip. Event::stack
-  // (InternFrame): the calls it stands in. What the span holds may be changed.
+  // (InternFrame): the calls it stands in. Among them, as OnRuntimeEvent has it, is the taking and
+  // giving back of locks: kAcquire, kRelease, kAcquireShared, kReleaseShared, with the
+  // trapline_lock_kind as Event::size, each behind a kAtomicRead of no bytes, which is to become
+  // the look at the lock itself. What the span holds may be changed.
   virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
+  // What was told so has been dealt with when this returns, races included. All other calls but
+  // those that ask do that first.
+  virtual void FinishAccesses() = 0;
+  // Does some of the work that another thread, in the midst of telling accesses, leaves to others,
+  // until `done`. That is asked after each bit of it and after WakeHelpers, and must be true once
+  // that thread tells no more. The only calls that may come while there is another one.
+  virtual void HelpUntil(const std::function<bool()>& done) = 0;
+  virtual void WakeHelpers() = 0;
   // Whether among those may be EventKind::kMoment, kEarlierRead and kEarlierWrite; asked once.
   virtual bool TakesRepeats() { return false; }
   // Whether a plain access counts, so that repeating it has to be told of at most once.

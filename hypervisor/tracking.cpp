@@ -21,6 +21,8 @@ EventKind PlainKind(const MemoryAccess& access) {
 // How many threads tasks are given, and so how far apart two of them are always told from each
 // other. Clocks, and lists of readers, are as long.
 constexpr std::size_t kTaskThreads = 32;
+constexpr std::size_t kMostToldLater = 256;  // 12 KiB
+constexpr std::uint64_t kDrainStep = 1024;   // events, 100 us: after so many others may go on
 
 // Whether the agent has made the filter void at an event of this kind (events.h).
 bool EndsEpoch(std::uint64_t kind) {
@@ -35,6 +37,21 @@ agent::Touch TouchOf(EventKind kind) {
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
+}
+
+std::optional<EventKind> LockEventKind(std::uint64_t kind) {
+  switch (kind) {
+    case TRAPLINE_ACQUIRE:
+      return EventKind::kAcquire;
+    case TRAPLINE_RELEASE:
+      return EventKind::kRelease;
+    case TRAPLINE_ACQUIRE_SHARED:
+      return EventKind::kAcquireShared;
+    case TRAPLINE_RELEASE_SHARED:
+      return EventKind::kReleaseShared;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -328,6 +345,8 @@ void Tracking::DrainLocked() {
   };
   queues_.clear();
   if (threads_.empty()) return;
+  draining_ = true;
+  std::uint64_t handled = 0;  // since helpers were woken
   // The queues are not looked at in one moment. What got its number since the first look waits: in
   // a queue seen later it may follow from what was not yet in one seen before.
   const std::uint64_t next_event = threads_.front()->next_event();
@@ -358,6 +377,7 @@ void Tracking::DrainLocked() {
     if (least > limit) break;
     next = std::min(next, limit);
     Queue& queue = queues_[first];
+    const std::uint64_t begin = queue.tail;
     do {
       const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
       constexpr unsigned kAhead = 8;  // the site of an access, mostly
@@ -371,8 +391,13 @@ void Tracking::DrainLocked() {
           NewMomentLocked(queue.thread, event.sequence + 1);
       }
       ++queue.tail;
-    } while (queue.tail != queue.head && key(queue) <= next);
+    } while (queue.tail != queue.head && queue.tail - begin < kDrainStep && key(queue) <= next);
     __atomic_store_n(&queue.page->queue_tail, queue.tail, __ATOMIC_RELEASE);
+    handled += queue.tail - begin;
+    if (handled >= kDrainStep) {
+      handled = 0;
+      observer_.WakeHelpers();
+    }
     if (queue.tail == queue.head)
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
@@ -380,11 +405,36 @@ void Tracking::DrainLocked() {
   repeats_.Weigh(statistics_.checks, handled_);
   sector_uses_.Age();
   TellAccessesLocked();
+  observer_.FinishAccesses();
+  NoteNewlyAtomicLocked();
+  draining_ = false;
+  observer_.WakeHelpers();
+}
+
+// Programs that share much do little else: such events are not worth an end of what is told at
+// once (400 ns each, in barnes and radiosity).
+void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
+                                    const agent::QueuedEvent& event) {
+  Event& look = told_later_.emplace_back();
+  look.kind = EventKind::kAtomicRead;
+  look.thread = thread;
+  Event& lock = told_later_.emplace_back();
+  lock.kind = kind;
+  lock.thread = thread;
+  lock.address = event.address;
+  lock.size = event.size;
+  lock.ip = event.ip;
+  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
 }
 
 void Tracking::TellAccessesLocked() {
   observer_.OnCachedAccesses(told_later_);
   told_later_.clear();
+  if (!draining_) observer_.FinishAccesses();
+  NoteNewlyAtomicLocked();
+}
+
+void Tracking::NoteNewlyAtomicLocked() {
   for (const std::uint64_t ip : observer_.TakeNewlyAtomicCode()) {
     newly_atomic_.push_back({ip, ip + 1});
     has_newly_atomic_ = true;
@@ -400,7 +450,6 @@ std::vector<Range> Tracking::TakeNewlyAtomicCode() {
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
                                   std::uint64_t ip, std::uint32_t frame) {
-  constexpr std::size_t kMost = 256;  // 12 KiB
   CountRelease(kind);
   Event& event = told_later_.emplace_back();
   event.kind = kind;
@@ -409,7 +458,7 @@ inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryA
   event.size = access.size;
   event.ip = ip;
   event.stack = frame;
-  if (told_later_.size() >= kMost) TellAccessesLocked();
+  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
 }
 
 // Nearly all that is queued: what HandleAccessLocked does where nothing is known that could make
@@ -812,7 +861,11 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
     if (event.kind == TRAPLINE_TRACK) EndAllEpochsLocked();
     return;
   }
-  Observer().OnRuntimeEvent(thread, event);
+  if (const auto kind = LockEventKind(event.kind)) {
+    QueueLockEventLocked(thread, *kind, event);
+  } else {
+    Observer().OnRuntimeEvent(thread, event);
+  }
 }
 
 // --- what a language runtime says of its threads and its memory
@@ -1072,6 +1125,22 @@ std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) 
 void Tracking::Drain() {
   const std::lock_guard lock(mutex_);
   DrainLocked();
+}
+
+// Threads that came to wait until all queues have been drained would take turns. So this one helps,
+// and as soon as it has some room again goes on beside the one that drains.
+void Tracking::MakeRoom(Carrier& carrier) {
+  constexpr std::uint64_t kRoom = TRAPLINE_QUEUE_ENTRIES / 16;
+  const agent::ThreadPage& page = carrier.thread_page();
+  const auto has_room = [&] {
+    const std::uint64_t tail = __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE);
+    return page.queue_head - tail <= TRAPLINE_QUEUE_ENTRIES - kRoom;
+  };
+  while (draining_) {
+    observer_.HelpUntil([&] { return !draining_ || has_room(); });
+    if (has_room()) return;
+  }
+  Drain();
 }
 
 void Tracking::DrainAll() {

@@ -143,6 +143,9 @@ class Tracking {
 
   // Hands all queued events to the observer.
   void Drain();
+  // Sees to it that the thread's queue, which is full, has room: by Drain, unless another thread is
+  // just doing that.
+  void MakeRoom(Carrier& carrier);
   // ... and all repeats: nothing refers to the code cache's sites any more.
   void DrainAll();
 
@@ -233,6 +236,8 @@ class Tracking {
     return observer_;
   }
   void TellAccessesLocked();
+  void NoteNewlyAtomicLocked();
+  void QueueLockEventLocked(ThreadId thread, EventKind kind, const agent::QueuedEvent& event);
   // The access gives something away.
   void CountRelease(EventKind kind) {
     if (IsAtomic(kind) && IsWrite(kind)) ++releases_;
@@ -386,7 +391,8 @@ class Tracking {
     ThreadId thread;
     std::uint64_t tail, head;
   };
-  std::vector<Queue> queues_;  // of DrainLocked
+  std::vector<Queue> queues_;           // of DrainLocked
+  std::atomic<bool> draining_ = false;  // somebody is in DrainLocked
   std::vector<Event>
       told_later_;  // accesses from the code cache that the observer is yet to know of
   // Counts whatever may give something away to who reads a word atomically.

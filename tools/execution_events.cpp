@@ -153,6 +153,7 @@ inline void ExecutionEvents::Complete(Event& event, Counts counts, ThreadState& 
 
 void ExecutionEvents::Feed(std::span<const Event> events) {
   if (ended_ || events.empty()) return;
+  FinishAccesses();
   if (pending_clear_) {
     const Event clear = *std::exchange(pending_clear_, std::nullopt);
     const Event& next = events.front();
@@ -161,6 +162,21 @@ void ExecutionEvents::Feed(std::span<const Event> events) {
     if (!becomes_atomic) Feed(clear);
   }
   for (const auto& sink : sinks_) sink->OnEvents(events);
+  ReportAll();
+}
+
+void ExecutionEvents::ReportAll() {
+  for (const auto& sink : sinks_) sink->Report();
+}
+
+void ExecutionEvents::FinishAccesses() {
+  if (backlog_->Finish()) ReportAll();
+}
+
+std::unique_ptr<EventBacklog> ExecutionEvents::MakeBacklog() {
+  return std::make_unique<EventBacklog>([this](std::span<const Event> events) {
+    for (const auto& sink : sinks_) sink->OnEvents(events);
+  });
 }
 
 void ExecutionEvents::FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address,
@@ -377,10 +393,20 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   ThreadState* state = nullptr;
   ThreadId thread = 0;
   bool all_count = false;
-  for (const Event& access : accesses) {
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    const Event& access = accesses[i];
     if (access.kind == EventKind::kMoment) {
       Event& kept = accesses[count++];
       if (&kept != &access) kept = access;
+      continue;
+    }
+    if (access.kind == EventKind::kAtomicRead && access.size == 0) {
+      const Event& lock = accesses[++i];
+      const ThreadId holder = Identity(lock.thread);
+      const bool shared =
+          lock.kind == EventKind::kAcquireShared || lock.kind == EventKind::kReleaseShared;
+      count += OnLock(holder, ThreadOf(holder), lock.kind,
+                      {lock.address, lock.size, shared, lock.ip}, &accesses[count]);
       continue;
     }
     const ThreadId identity = Identity(access.thread, access.address);
@@ -405,9 +431,63 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
           kept.kind == EventKind::kAtomicRead || kept.kind == EventKind::kAtomicRmw;
       state->unacquired_size = acquires_later && !Acquires(kept.order) ? kept.size : 0;
       state->unacquired = kept.address;
+      state->looked_at = 0;
     }
   }
-  Feed(accesses.first(count));
+  if (count == 0 || ended_) return;
+  const std::span<const Event> complete = accesses.first(count);
+  if (pending_clear_ || !may_run_beside_) {
+    Feed(complete);
+  } else if (backlog_->Add(complete)) {
+    ReportAll();
+  }
+}
+
+std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKind kind,
+                                    const HeldLock& lock, Event* told) {
+  const bool takes = kind == EventKind::kAcquire || kind == EventKind::kAcquireShared;
+  if (!takes) {  // a lock does not protect itself
+    const auto held =
+        std::find_if(state.locks.rbegin(), state.locks.rend(),
+                     [&](const auto& other) { return other.address == lock.address; });
+    if (held != state.locks.rend()) {
+      state.locks.erase(std::next(held).base());
+      state.locks_changed = true;
+    }
+  }
+  Event* next = told;
+  // The lock itself is memory, too: who begins or ends it races with who uses it. Taking it does
+  // not order the taker after its making, so it is looked at first. In one epoch to look once is
+  // enough (FastTrack's READ SAME EPOCH).
+  bool looked =
+      lock.address != 0 && state.looked_at == lock.address && state.looked_when == interruptions_;
+  if (!looked && state.ignored_reads == 0 && lock.ip != 0 && !IsUntracked(lock.ip - 1) &&
+      !IsBenign(lock.address, 1)) {
+    *next = {};
+    next->kind = EventKind::kAtomicRead;
+    next->thread = thread;
+    next->address = lock.address;
+    next->size = 1;
+    next->ip = lock.ip - 1;
+    next->stack = RuntimeContextOf(state, lock.ip - 1);
+    ++next;
+    looked = true;
+  }
+  state.looked_at = takes && looked ? lock.address : 0;
+  state.looked_when = interruptions_;
+  if (state.ignored_synchronisation == 0) {
+    *next = {};
+    next->kind = kind;
+    next->thread = thread;
+    next->address = lock.address;
+    next->ip = lock.ip;
+    ++next;
+  }
+  if (takes) {
+    state.locks.push_back(lock);
+    state.locks_changed = true;
+  }
+  return static_cast<std::size_t>(next - told);
 }
 
 bool ExecutionEvents::TakesRepeats() {
@@ -548,17 +628,10 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     access.stack = RuntimeContextOf(state, queued.ip - 1);
     Feed(access);
   };
-  const auto take = [&](bool shared) {
-    state.locks.push_back({queued.address, queued.size, shared, queued.ip});
-    state.locks_changed = true;
-  };
-  const auto give_back = [&] {
-    const auto held =
-        std::find_if(state.locks.rbegin(), state.locks.rend(),
-                     [&](const HeldLock& lock) { return lock.address == queued.address; });
-    if (held == state.locks.rend()) return;
-    state.locks.erase(std::next(held).base());
-    state.locks_changed = true;
+  const auto lock = [&](EventKind kind, bool shared) {
+    std::array<Event, 2> told;
+    const HeldLock of{queued.address, queued.size, shared, queued.ip};
+    Feed(std::span(told).first(OnLock(thread, state, kind, of, told.data())));
   };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {
@@ -569,25 +642,16 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   };
   switch (queued.kind) {
     case TRAPLINE_ACQUIRE:
-      // Taking it does not order the taker after its making: the lock is looked at first.
-      touch(EventKind::kAtomicRead);
-      synchronise(EventKind::kAcquire);
-      take(false);
+      lock(EventKind::kAcquire, false);
       break;
     case TRAPLINE_RELEASE:
-      give_back();  // a lock does not protect itself
-      touch(EventKind::kAtomicRead);
-      synchronise(EventKind::kRelease);
+      lock(EventKind::kRelease, false);
       break;
     case TRAPLINE_ACQUIRE_SHARED:
-      touch(EventKind::kAtomicRead);
-      synchronise(EventKind::kAcquireShared);
-      take(true);
+      lock(EventKind::kAcquireShared, true);
       break;
     case TRAPLINE_RELEASE_SHARED:
-      give_back();  // a lock does not protect itself
-      touch(EventKind::kAtomicRead);
-      synchronise(EventKind::kReleaseShared);
+      lock(EventKind::kReleaseShared, true);
       break;
     case TRAPLINE_HAPPENS_BEFORE:
       synchronise(EventKind::kHappensBefore);
@@ -861,6 +925,9 @@ void ExecutionEvents::OnFork(ThreadId thread, pid_t tid) {
   threads_[thread] = std::move(survivor);
   ended_ = false;
   atomics_.OnFork();
+  // Threads that are not here may be in it.
+  [[maybe_unused]] EventBacklog* const of_parent = backlog_.release();
+  backlog_ = MakeBacklog();
   for (const auto& sink : sinks_) sink->OnForkedChild();
 }
 
@@ -953,6 +1020,12 @@ bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
 }
 
 Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {
+  Meeting meeting{};
+  backlog_->Alone([&] { meeting = JudgeAlone(first, second); });
+  return meeting;
+}
+
+Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
   using BareCode = Symbolizer::BareCode;
   constexpr std::uint64_t kLargest = 8;  // bytes; larger ones are atomic by locked instructions
   if (first.address != second.address || first.size != second.size || first.size > kLargest ||

@@ -23,6 +23,7 @@
 #include "symbols/symbolizer.h"
 #include "symbols/unwinder.h"
 #include "tools/atomic_places.h"
+#include "tools/event_backlog.h"
 #include "tools/intern_table.h"
 #include "tools/ordering_modules.h"
 #include "tools/read_places.h"
@@ -43,6 +44,11 @@ class EventSink {
   virtual bool TakesRepeats() const { return false; }
   // The next events in the total order. Event::stack is the number of an AccessContext.
   virtual void OnEvents(std::span<const Event> events) = 0;
+  // Whether OnEvents uses nothing of ExecutionEvents but Judge, so that it may run beside that: all
+  // else that it is to do then is done by Report.
+  virtual bool MayRunBeside() const { return false; }
+  // After OnEvents, at once or after several.
+  virtual void Report() {}
   // In the child after fork: what was seen so far is its parent's. One thread is left.
   virtual void OnForkedChild() = 0;
   // Adds what the sink in a program that execve starts must know, under a name of its own, and the
@@ -78,6 +84,8 @@ struct ThreadState {
   // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
   // done.
   std::uint64_t unacquired = 0, unacquired_size = 0;
+  // The lock that it has looked at, while its epoch lasts, and `interruptions_` then.
+  std::uint64_t looked_at = 0, looked_when = 0;
   // Whether everything that it has executed was told, and under its own name; and what of that has
   // an OrderAnswer::early_store, with the address; stores to its stack apart.
   bool all_told = false;
@@ -113,7 +121,10 @@ class ExecutionEvents : public ExecutionObserver {
                            const AtomicPlacesOptions& atomics = {});
 
   // Each sink gets every event, in the order in which they were added.
-  void AddSink(std::unique_ptr<EventSink> sink) { sinks_.push_back(std::move(sink)); }
+  void AddSink(std::unique_ptr<EventSink> sink) {
+    may_run_beside_ = may_run_beside_ && sink->MayRunBeside();
+    sinks_.push_back(std::move(sink));
+  }
 
   // At the end, to say which of the places that the user named were not met. For the process that
   // `trapline run` starts with; what other programs met is not known, and then nothing is said.
@@ -143,6 +154,9 @@ class ExecutionEvents : public ExecutionObserver {
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
   void OnCachedAccesses(std::span<Event> accesses) override;
+  void FinishAccesses() override;
+  void HelpUntil(const std::function<bool()>& done) override { backlog_->HelpUntil(done); }
+  void WakeHelpers() override { backlog_->Wake(); }
   bool TakesRepeats() override;
   bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                  std::uint64_t ip) override;
@@ -228,8 +242,18 @@ class ExecutionEvents : public ExecutionObserver {
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access by the thread whose context is known.
   MemoryOrder OrderOf(const Event& event, ThreadState& thread);
-  void Feed(const Event& event) { Feed(std::span(&event, 1)); }
+  void Feed(const Event& event) {
+    ++interruptions_;
+    Feed(std::span(&event, 1));
+  }
   void Feed(std::span<const Event> events);
+  void ReportAll();
+  std::unique_ptr<EventBacklog> MakeBacklog();
+  Meeting JudgeAlone(const Access& first, const Access& second);
+  // A thread takes or gives back a lock (`kind`). The events of that, two at most, go to `told`;
+  // the answer is how many there are.
+  std::size_t OnLock(ThreadId thread, ThreadState& state, EventKind kind, const HeldLock& lock,
+                     Event* told);
   // What an access is, beyond what it does to memory: an atomic one that is not to be reported may
   // still order threads, and one that is to order nothing may still race.
   enum class Counts : std::uint8_t { kFully, kAsAccess, kAsOrder, kNotAtAll };
@@ -290,6 +314,8 @@ class ExecutionEvents : public ExecutionObserver {
   std::vector<std::uint64_t> newly_atomic_;  // by Judge
   MemoryReader memory_ = OwnMemory();
   std::vector<std::unique_ptr<EventSink>> sinks_;
+  bool may_run_beside_ = true;  // all of them
+  std::unique_ptr<EventBacklog> backlog_ = MakeBacklog();
 
   std::map<ThreadId, ThreadState> threads_;        // user-level ones, too
   std::unordered_map<ThreadId, Running> running_;  // threads that have run user-level ones
@@ -319,14 +345,15 @@ class ExecutionEvents : public ExecutionObserver {
     // What decide() answers for the one at `ip`, asked again whenever modules came or went.
     template <class Decide>
     Answer Of(std::uint64_t ip, const Modules& modules, Decide&& decide) {
-      Entry& entry = entries_[ip % entries_.size()];
+      // Code of one function lies close together, and many functions 4 KiB apart.
+      Entry& entry = entries_[(ip * 0x9e3779b97f4a7c15) >> (64 - kBits)];
       if (entry.ip != ip || entry.generation != modules.generation()) {
         const Answer answer = decide();  // may be what finds the module
         entry = {ip, modules.generation(), answer};
       }
       return entry.answer;
     }
-    void Clear() { entries_ = {}; }
+    void Clear() { std::fill(entries_.begin(), entries_.end(), Entry{}); }
 
    private:
     struct Entry {
@@ -334,7 +361,9 @@ class ExecutionEvents : public ExecutionObserver {
       std::uint32_t generation = 0;
       Answer answer{};
     };
-    std::array<Entry, 1024> entries_{};
+    // Enough for radiosity's 15,000 instructions; with 1,024 it asked anew 400,000 times.
+    static constexpr unsigned kBits = 14;
+    std::vector<Entry> entries_ = std::vector<Entry>(std::size_t{1} << kBits);
   };
   CachedAnswers<bool> untracked_code_;  // IsUntracked
   CachedAnswers<bool> plain_loads_;     // IsPlainLoad
@@ -348,6 +377,7 @@ class ExecutionEvents : public ExecutionObserver {
   };
   BareAccess BareAccessOf(std::uint64_t ip);
   CachedAnswers<BareAccess> bare_accesses_;
+  std::uint64_t interruptions_ = 0;  // events beside those of OnCachedAccesses
   std::map<std::uint64_t, HeapBlock> blocks_;
   std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
   bool ended_ = false;

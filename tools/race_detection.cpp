@@ -97,6 +97,9 @@ Status RaceDetection::OpenJson(bool first_process) {
 void RaceDetection::OnEvents(std::span<const Event> events) {
   detector_->OnEvents(events, index_);
   index_ += events.size();
+}
+
+void RaceDetection::Report() {
   const auto races = detector_->races();
   for (; races_seen_ < races.size(); ++races_seen_) Report(races[races_seen_]);
 }

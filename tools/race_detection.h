@@ -45,6 +45,8 @@ class RaceDetection : public EventSink {
 
   bool TakesRepeats() const override { return detector_->TakesRepeats(); }
   void OnEvents(std::span<const Event> events) override;
+  bool MayRunBeside() const override { return true; }
+  void Report() override;
   void OnForkedChild() override;
   void OnSharedMemoryEnds(std::uint64_t start, std::uint64_t end) override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
