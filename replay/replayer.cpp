@@ -156,31 +156,35 @@ Status MakeLane(const std::string& name, const ReplayOptions& options,
   return {};
 }
 
-// Detectors and shards see long accesses in pieces. What a report shows is the whole access, so
-// that it does not depend on how memory was split: those accesses are looked up in the log again.
+// Detectors and shards see accesses across a granule in pieces, and parts of memory that moved or
+// is untracked. What a report shows is the whole access, so that it does not depend on how memory
+// was split.
 class WholeAccesses {
  public:
-  explicit WholeAccesses(bool all) : all_(all) {}
-
-  void Want(const Access& access) {
-    const bool maybe_piece = access.address % ShardMap::kGranule == 0 ||
-                             (access.address + access.size) % ShardMap::kGranule == 0;
-    if (all_ || maybe_piece) wanted_.insert(access.index);
+  // An access of which detectors see pieces. Of one log in ascending order of `index`.
+  void Remember(std::uint64_t index, const Event& event) {
+    if (crossing_.size() < kMostCrossing) {
+      crossing_.push_back({index, {event.address, event.size}});
+    } else {
+      forgotten_ = true;
+    }
   }
 
-  Status Find(const LogIndex& index, Sequence last) {
-    if (wanted_.empty()) return {};
-    LogReader reader(index, 0, last);
-    std::vector<Event> events(kBatch);
-    auto next = wanted_.begin();
-    while (next != wanted_.end()) {
-      const std::uint64_t first = reader.position();
-      const std::size_t count = reader.Read(events.data(), nullptr, events.size());
-      if (count == 0) return reader.status();
-      for (; next != wanted_.end() && *next < first + count; ++next) {
-        const Event& event = events[*next - first];
-        found_[*next] = {event.address, event.size};
+  // `all`: any access of a race may be a part of one. Accesses that are not remembered are looked
+  // up in the log, up to `last`.
+  Status Find(const std::vector<DetectorResult>& detectors, bool all, const LogIndex& index,
+              Sequence last) {
+    std::set<std::uint64_t> wanted;
+    for (const DetectorResult& detector : detectors) {
+      for (const Race& race : detector.races) {
+        for (const Access& access : {race.first, race.second}) {
+          if (all || MaybePiece(access)) wanted.insert(access.index);
+        }
       }
+    }
+    if (all || forgotten_) return LookUp(wanted, index, last);
+    for (const auto& [at, range] : crossing_) {
+      if (wanted.contains(at)) found_[at] = range;
     }
     return {};
   }
@@ -192,9 +196,35 @@ class WholeAccesses {
   }
 
  private:
-  bool all_;
-  std::set<std::uint64_t> wanted_;
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> found_;
+  using Range = std::pair<std::uint64_t, std::uint64_t>;  // address, size
+
+  // A second pass over a log costs a third of the first one; this many accesses fit into 1.5 MiB.
+  static constexpr std::size_t kMostCrossing = 65536;
+
+  static bool MaybePiece(const Access& access) {
+    return access.address % ShardMap::kGranule == 0 ||
+           (access.address + access.size) % ShardMap::kGranule == 0;
+  }
+
+  Status LookUp(const std::set<std::uint64_t>& wanted, const LogIndex& index, Sequence last) {
+    LogReader reader(index, 0, last);
+    std::vector<Event> events(kBatch);
+    auto next = wanted.begin();
+    while (next != wanted.end()) {
+      const std::uint64_t first = reader.position();
+      const std::size_t count = reader.Read(events.data(), nullptr, events.size());
+      if (count == 0) return reader.status();
+      for (; next != wanted.end() && *next < first + count; ++next) {
+        const Event& event = events[*next - first];
+        found_[*next] = {event.address, event.size};
+      }
+    }
+    return {};
+  }
+
+  std::vector<std::pair<std::uint64_t, Range>> crossing_;
+  bool forgotten_ = false;  // some of them
+  std::map<std::uint64_t, Range> found_;
 };
 
 // Brings the races of all shards into the order of an unsplit detector, with one race for each pair
@@ -254,6 +284,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
   std::array<std::uint64_t, kEventKinds> kinds{};
   std::vector<std::size_t> crossing;
+  WholeAccesses whole;
   std::uint64_t progress_at = 0;
   for (;;) {
     const std::uint64_t first = reader.position();
@@ -289,6 +320,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
                           index.path(), first + i, event.size));
         }
         crossing.push_back(i);
+        whole.Remember(first + i, event);
       }
     }
     for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
@@ -313,15 +345,9 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
                            static_cast<double>(std::max<std::uint64_t>(MonotonicNs() - started, 1));
   result->read_ns = Scaled(result->read_ns, cpu_share);
   for (const auto& lane : lanes) result->detectors.push_back(lane->Result(cpu_share));
-  WholeAccesses whole(result->kinds.contains(EventKind::kCopyHistory) ||
-                      result->kinds.contains(EventKind::kUntrack));
-  for (const DetectorResult& detector : result->detectors) {
-    for (const Race& race : detector.races) {
-      whole.Want(race.first);
-      whole.Want(race.second);
-    }
-  }
-  if (Status status = whole.Find(index, last); !status.ok()) return status;
+  const bool all = result->kinds.contains(EventKind::kCopyHistory) ||
+                   result->kinds.contains(EventKind::kUntrack);
+  if (Status status = whole.Find(result->detectors, all, index, last); !status.ok()) return status;
   for (DetectorResult& detector : result->detectors) {
     Unite(whole, options.detector_options.all_races, &detector.races);
   }

@@ -183,6 +183,46 @@ TEST_F(ReplayTest, ShardsDoNotChangeTheReport) {
   EXPECT_TRUE(any_race);
 }
 
+// Detectors see a piece of the long write; the report shows all of it, also when there were more of
+// such writes than are remembered.
+TEST_F(ReplayTest, ReportsShowWholeAccesses) {
+  for (const std::uint64_t others : {0, 100'000}) {
+    LogWriter writer;
+    ASSERT_TRUE(writer.Create(scratch_ / "log", {others, 1}, {}).ok());
+    const auto append = [&](EventKind kind, ThreadId thread, std::uint64_t address,
+                            std::uint64_t size, ThreadId other) {
+      Event event{};
+      event.kind = kind;
+      event.thread = thread;
+      event.address = address;
+      event.size = size;
+      event.ip = 0x401000 + thread;
+      event.other = other;
+      writer.Append(event);
+    };
+    append(EventKind::kFork, 0, 0, 0, 1);
+    for (std::uint64_t i = 0; i < others; ++i) append(EventKind::kWrite, 0, 0x600000 - 4, 8, 0);
+    append(EventKind::kWrite, 0, 0x500010, 100'000, 0);
+    append(EventKind::kRead, 1, 0x508000, 8, 0);
+    ASSERT_TRUE(writer.Finish().ok());
+    LogIndex index;
+    ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+    for (const unsigned shards : {1U, 3U}) {
+      ReplayOptions options;
+      options.detectors = {"fasttrack"};
+      options.shards = shards;
+      ReplayResult result;
+      ASSERT_TRUE(Replay(index, options, &result).ok());
+      ASSERT_EQ(result.detectors[0].races.size(), 1U);
+      const Race& race = result.detectors[0].races[0];
+      EXPECT_EQ(race.first.address, 0x500010U) << others;
+      EXPECT_EQ(race.first.size, 100'000U) << others;
+      EXPECT_EQ(race.address, 0x508000U);
+      EXPECT_EQ(race.size, 8U);
+    }
+  }
+}
+
 TEST_F(ReplayTest, TheUsualDetectorsAreSplit) {
   for (const char* name : {"empty", "basicvc", "djit+", "fasttrack", "eraser", "acculock"}) {
     EXPECT_TRUE(Shardable(name)) << name;

@@ -522,6 +522,12 @@ class Differential : public ::testing::Test {
     options.code_size = 32u << 20;
     options.max_instructions = 64;
     cache_ = std::make_unique<CodeCache>(options);
+    // Where the kernel itself is a paravirtual guest, a page fault while RSP is not canonical ends
+    // in SIGSEGV, and sequences load RSP with anything.
+    auto* const thread = &cache_->thread();
+    const std::uint64_t into_page = reinterpret_cast<std::uint64_t>(thread) % 4096;
+    ASSERT_EQ(0, madvise(reinterpret_cast<char*>(thread) - into_page, into_page + sizeof *thread,
+                         MADV_POPULATE_WRITE));
   }
 
   // All suitable encodings of the corpus, every `stride`-th.
