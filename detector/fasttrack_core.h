@@ -66,7 +66,7 @@ class alignas(16) FastTrackCell {
       // [FT READ SHARED] R_x(t) := C_t(t)
       const Readers readers = this->readers();
       const std::uint32_t mine = FindIn(readers, epoch.thread(), past);
-      if (!readers.At(mine).IsAfter(epoch.clock())) PutIn(readers, mine, now());
+      if (!readers.At(mine).IsAfter(epoch.clock())) PutIn(readers, mine, now(), past);
       return kReadShared;
     }
     const AccessRecord access = now();
@@ -76,7 +76,7 @@ class alignas(16) FastTrackCell {
       return kReadExclusive;
     }
     // [FT READ SHARE] R_x := {the old read, E_t}
-    Share(memory, access);
+    Share(memory, access, past);
     return kReadShare;
   }
 
@@ -124,11 +124,11 @@ class alignas(16) FastTrackCell {
     } else if (shared()) {
       const Readers readers = this->readers();
       const std::uint32_t mine = FindIn(readers, epoch.thread(), past);
-      PutIn(readers, mine, advanced(readers.At(mine)));
+      PutIn(readers, mine, advanced(readers.At(mine)), past);
     } else if (read_.empty() || past.ThreadOf(read_) == epoch.thread()) {
       read_ = advanced(read_);
     } else {
-      Share(memory, now(AccessRecord()));
+      Share(memory, now(AccessRecord()), past);
     }
   }
 
@@ -152,19 +152,26 @@ class alignas(16) FastTrackCell {
   template <class Past>
   [[gnu::always_inline]] static std::uint32_t FindIn(const Readers& readers, ThreadId thread,
                                                      const Past& past) {
-    return readers.Find(
-        thread, [&](const AccessRecord& read)
-                    __attribute__((always_inline)) { return past.ThreadOf(read); });
+    return readers.Find(thread, ThreadsOf(past));
+  }
+  template <class Past>
+  [[gnu::always_inline]] static auto ThreadsOf(const Past& past) {
+    return [&past](const AccessRecord& read) __attribute__((always_inline)) {
+      return past.ThreadOf(read);
+    };
   }
   // What cannot be remembered leaves the thread's read before as it was, or is missed.
-  [[gnu::always_inline]] void PutIn(Readers readers, std::uint32_t at, const AccessRecord& read) {
+  template <class Past>
+  [[gnu::always_inline]] void PutIn(Readers readers, std::uint32_t at, const AccessRecord& read,
+                                    const Past& past) {
     if (read.empty()) [[unlikely]]
       return;
-    if (readers.Put(at, read)) [[unlikely]]
+    if (readers.Put(at, read, ThreadsOf(past))) [[unlikely]]
       SetReaders(readers);
   }
-  void Share(Memory& memory, const AccessRecord& read) {
-    if (!read.empty()) SetReaders(Readers::New(memory, read_, read));
+  template <class Past>
+  void Share(Memory& memory, const AccessRecord& read, const Past& past) {
+    if (!read.empty()) SetReaders(Readers::New(memory, read_, read, ThreadsOf(past)));
   }
 
   bool shared() const { return Readers::IsIn(read_); }
