@@ -207,12 +207,13 @@ class CodeCache::RegionBuilder {
 
   void Emit() {
     FindLeaders();
+    FindLoops();
     for (auto at = items_.begin(); at != items_.end(); ++at) {
       const Item& item = at->second;
       if (leaders_.contains(item.rip)) {
-        RestoreAll();
         checked_.clear();
         ChooseScratch(at);
+        BeginBlock(item.rip);
       }
       // Only where every register is in its place may others come in.
       if (state_.saved == 0) labels_[item.rip] = out_.here();
@@ -253,6 +254,10 @@ class CodeCache::RegionBuilder {
     for (PendingLink& link : links_) {
       link.stub = out_.here();
       Begin(link.target);
+      if (link.kept) {
+        HaveKept();
+        Restore(kept_);
+      }
       const std::uint64_t number = cache_.links_.size() + (&link - links_.data());
       EmitExit(ExitKind::kLink, number);
     }
@@ -268,11 +273,12 @@ class CodeCache::RegionBuilder {
       link.stub = pending.stub;
       link.target = pending.target;
       link.region = region_.get();
+      link.kept = pending.kept;
       region_->links.push_back(cache_.links_.size());
       cache_.links_.push_back(link);
-      const auto label = labels_.find(link.target);
-      const std::uint64_t target =
-          label != labels_.end() ? label->second : cache_.Find(link.target);
+      const auto& labels = pending.kept ? kept_labels_ : labels_;
+      const auto label = labels.find(link.target);
+      const std::uint64_t target = label != labels.end() ? label->second : cache_.Find(link.target);
       cache_.StoreDisplacement(link.displacement, target != 0 ? target : link.stub);
       cache_.links_.back().linked = target != 0;
     }
@@ -298,7 +304,8 @@ class CodeCache::RegionBuilder {
   struct PendingLink {
     std::uint32_t displacement;
     std::uint64_t target;
-    std::uint64_t stub;
+    bool kept;  // it is taken with kept_ saved
+    std::uint64_t stub = 0;
   };
 
   // --- what the program's registers are, at every byte
@@ -338,8 +345,10 @@ class CodeCache::RegionBuilder {
     state_.saved = static_cast<std::uint16_t>(state_.saved & ~Bit(reg));
     Mark();
   }
-  void RestoreAll() {
-    for (std::uint8_t reg = 0; reg < 16; ++reg) Restore(reg);
+  void RestoreAll(std::uint8_t except = kNoRegister) {
+    for (std::uint8_t reg = 0; reg < 16; ++reg) {
+      if (reg != except) Restore(reg);
+    }
   }
 
   void RestoreLow(std::uint8_t except = kNoRegister) {
@@ -389,6 +398,62 @@ class CodeCache::RegionBuilder {
       expected = item.next();
     }
     leaders_.insert(first_);
+  }
+
+  // In the blocks of loops one scratch register is saved from end to end, and branches between them
+  // leave it so: saved and restored in each block it would go through memory in every round. None
+  // where the loops' instructions name them all, or none of them is checked.
+  void FindLoops() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> loops;  // [first, last]
+    for (const auto& [rip, item] : items_) {
+      const Branch branch = item.in.branch;
+      if (!item.valid || (branch != Branch::kJump && branch != Branch::kConditional)) continue;
+      if (item.in.target <= rip && items_.contains(item.in.target))
+        loops.emplace_back(item.in.target, rip);
+    }
+    const auto in_loop = [&](std::uint64_t rip) {
+      return std::any_of(loops.begin(), loops.end(),
+                         [&](const auto& loop) { return loop.first <= rip && rip <= loop.second; });
+    };
+    bool checks = false;
+    std::uint16_t named = 0;
+    for (const auto& [rip, item] : items_) {
+      if (!item.valid || !in_loop(rip)) continue;
+      checks |= item.check;
+      named |= NamedRegisters(item.in);
+    }
+    const auto unnamed = std::find_if(scratch_.begin(), scratch_.end(),
+                                      [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; });
+    if (!checks || unnamed == scratch_.end()) return;
+    kept_ = *unnamed;
+    std::copy_if(leaders_.begin(), leaders_.end(), std::inserter(in_loops_, in_loops_.end()),
+                 [&](std::uint64_t rip) { return items_.contains(rip) && in_loop(rip); });
+  }
+  void HaveKept() {
+    state_.saved = static_cast<std::uint16_t>(Bit(kept_));
+    Mark();
+  }
+  bool KeptIsSaved() const { return kept_ != kNoRegister && (state_.saved & Bit(kept_)) != 0; }
+
+  // A block of a loop has two labels: where others come in, with all registers in their places, and
+  // behind that, where kept_ has been saved.
+  void BeginBlock(std::uint64_t rip) {
+    if (!in_loops_.contains(rip)) return RestoreAll();
+    RestoreAll(kept_);
+    if (!KeptIsSaved()) {
+      labels_[rip] = out_.here();
+      state_.rip = rip;
+      Mark();
+      Save(kept_);
+    } else {
+      cold_.push_back([this, rip] {
+        labels_[rip] = out_.here();
+        Begin(rip);
+        Save(kept_);
+        out_.JumpTo(kept_labels_.at(rip));
+      });
+    }
+    kept_labels_[rip] = out_.here();
   }
 
   // The scratch registers of a block, those first that its instructions do not name.
@@ -446,13 +511,27 @@ class CodeCache::RegionBuilder {
     out_.JumpTo(cache_.exit_stub_);
   }
 
+  // With all registers in their places but for kept_, if that is saved.
   void EmitBranch(std::uint64_t target) {
+    const bool kept = KeptIsSaved() && in_loops_.contains(target);
+    if (!kept) RestoreAll();
     out_.AlignAhead(1);
-    links_.push_back({out_.Jump(), target, 0});
+    links_.push_back({out_.Jump(), target, kept});
   }
   void EmitBranchIf(std::uint8_t condition, std::uint64_t target) {
+    if (KeptIsSaved() && !in_loops_.contains(target)) {  // out of the loop
+      const std::uint32_t jump = out_.JumpIf(condition);
+      cold_.push_back([this, jump, target] {
+        out_.SetDisplacement(jump, out_.here());
+        state_ = {};
+        state_.rip = target;
+        HaveKept();
+        EmitBranch(target);
+      });
+      return;
+    }
     out_.AlignAhead(2);
-    links_.push_back({out_.JumpIf(condition), target, 0});
+    links_.push_back({out_.JumpIf(condition), target, KeptIsSaved()});
   }
 
   // The target is in rax, which is saved.
@@ -518,77 +597,135 @@ class CodeCache::RegionBuilder {
     MemoryOperand seen = operand;
     if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
     if (item.only_reads) seen.writes = false;
-    if (options_.filter && !item.atomic && !item.only_reads && AlreadyChecked(seen)) return;
+    const bool filtered = options_.filter && !item.atomic;
+    if (filtered && !item.only_reads && AlreadyChecked(seen)) return;
     const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
-    const std::uint8_t other = Scratch(item, 1);
-    // A base register alone is the address.
-    const bool plain = operand.base < 16 && operand.index == kNoRegister &&
-                       operand.displacement == 0 && operand.segment == Segment::kNone &&
-                       !operand.address_is_32_bits;
-    const std::uint8_t address = plain ? operand.base : Scratch(item, 0);
-    if (!plain) {
-      Save(address);
-      EmitAddress(item, operand, address, other);
-    }
-    const std::uint64_t argument = Slot(offsetof(CacheThread, access_address));
-    if (!options_.filter || item.atomic) {
-      out_.StoreAbsolute(address, argument);
+    if (!filtered) {
+      const std::uint8_t address = EmitAddressToKeep(item, operand);
+      out_.StoreAbsolute(address, Slot(offsetof(CacheThread, access_address)));
       EmitSlowCall(placed, cache_.slow_stub_);
       return;
     }
     checked_.push_back({seen, seen.writes});
-    Save(other);
-    const bool live = FlagsLive(item);
-    out_.Move(other, address);
-    if (live && !state_.flags_in_rax) {
-      Save(kRax);
-      out_.Bytes({0x9f});              // lahf
-      out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
-      state_.flags_in_rax = true;
-      Mark();
-    }
-    const bool in_rax = state_.flags_in_rax && address == kRax;  // in its slot, rather
-    const auto take_address = [this, other, address, in_rax] {
-      in_rax ? out_.LoadAbsolute(other, Saved(kRax)) : out_.Move(other, address);
-    };
-    std::vector<std::uint32_t> to_cold;
-    const bool leaves_out = options_.leaving_out.has_value();
-    if (leaves_out) {
-      EmitLeavingOut(*placed, other);
-      to_cold.push_back(out_.JumpIf(kConditionEqual));
-      if (operand.size >= 16) {
-        take_address();
-        out_.Lea(other, other, static_cast<std::int32_t>(operand.size - 1));
-        EmitLeavingOut(*placed, other);
-        to_cold.push_back(out_.JumpIf(kConditionEqual));
-      }
+    if (options_.leaving_out) {
+      EmitSectorCheck(item, operand, seen, placed);
     } else {
-      EmitFilter(seen, address, other, in_rax);
-      to_cold.push_back(out_.JumpIf(kConditionNotEqual));
+      EmitFilterCheck(item, operand, seen, placed);
     }
-    const Mapping at_check = state_;
-    const std::uint64_t back = out_.here();
-    cold_.push_back([=, this] {
-      for (const std::uint32_t jump : to_cold) out_.SetDisplacement(jump, out_.here());
-      state_ = at_check;
-      Mark();
-      if (leaves_out) {
-        take_address();
-        EmitFilter(seen, address, other, in_rax);
-        out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
-      }
-      if (in_rax) out_.LoadAbsolute(other, Saved(kRax));
-      out_.StoreAbsolute(in_rax ? other : address, argument);
-      EmitSlowCall(placed, cache_.StubFor(*placed));
-      out_.JumpTo(back);
-    });
     if (state_.flags_in_rax && !LetsFlagsBeInRax(item)) Restore(kRax);
   }
 
+  // A base register alone is the address.
+  static bool IsBaseAlone(const MemoryOperand& operand) {
+    return operand.base < 16 && operand.index == kNoRegister && operand.displacement == 0 &&
+           operand.segment == Segment::kNone && !operand.address_is_32_bits;
+  }
+  // The register that holds the operand's address, its base or a scratch register.
+  std::uint8_t EmitAddressToKeep(const Item& item, const MemoryOperand& operand) {
+    if (IsBaseAlone(operand)) return operand.base;
+    const std::uint8_t address = Scratch(item, 0);
+    Save(address);
+    EmitAddress(item, operand, address, Scratch(item, 1));
+    return address;
+  }
+
+  // Where flags are live, they are in rax from here on.
+  void KeepFlags(const Item& item) {
+    if (state_.flags_in_rax || !FlagsLive(item)) return;
+    Save(kRax);
+    out_.Bytes({0x9f});              // lahf
+    out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
+    state_.flags_in_rax = true;
+    Mark();
+  }
+
+  // to = the address in `address`, which is in its slot if that is rax and the flags are there.
+  void CopyAddress(std::uint8_t to, std::uint8_t address) {
+    if (state_.flags_in_rax && address == kRax) {
+      out_.LoadAbsolute(to, Saved(kRax));
+    } else {
+      out_.Move(to, address);
+    }
+  }
+
+  // Every access is looked for in the filter; out of line is what becomes of those not found.
+  void EmitFilterCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
+                       const AccessSite* placed) {
+    const std::uint8_t address = EmitAddressToKeep(item, operand);
+    const std::uint8_t other = Scratch(item, 1);
+    Save(other);
+    KeepFlags(item);
+    CopyAddress(other, address);
+    EmitFilter(seen, address, other);
+    const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
+    cold_.push_back([=, this, at_check = state_, back = out_.here()] {
+      out_.SetDisplacement(to_slow, out_.here());
+      state_ = at_check;
+      Mark();
+      EmitFilteredSlowCall(placed, address, other);
+      out_.JumpTo(back);
+    });
+  }
+  // `other` is free.
+  void EmitFilteredSlowCall(const AccessSite* placed, std::uint8_t address, std::uint8_t other) {
+    const bool in_slot = state_.flags_in_rax && address == kRax;
+    if (in_slot) CopyAddress(other, address);
+    out_.StoreAbsolute(in_slot ? other : address, Slot(offsetof(CacheThread, access_address)));
+    EmitSlowCall(placed, cache_.StubFor(*placed));
+  }
+
+  // Most accesses of hot code are left out: that is asked first, with one scratch register, and all
+  // else, the address in full included, is out of line.
+  void EmitSectorCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
+                       const AccessSite* placed) {
+    const std::uint8_t sector = Scratch(item, 0);
+    const std::uint8_t other = Scratch(item, 1);
+    const bool base_alone = IsBaseAlone(operand);
+    Save(sector);
+    if (!base_alone) EmitAddress(item, operand, sector, other);
+    const bool flags_were_in_rax = state_.flags_in_rax;
+    KeepFlags(item);
+    // Not to be computed again with the flags in rax.
+    const bool keep = !base_alone && state_.flags_in_rax && !flags_were_in_rax &&
+                      (operand.base == kRax || operand.index == kRax);
+    const std::uint8_t address = base_alone ? operand.base : keep ? other : sector;
+    if (keep) {
+      Save(other);
+      out_.Move(other, sector);
+    }
+    if (base_alone) CopyAddress(sector, address);
+    EmitLeavingOut(*placed, sector);
+    std::vector<std::uint32_t> to_cold = {out_.JumpIf(kConditionEqual)};
+    if (operand.size >= 16) {
+      if (address == sector) {
+        EmitAddress(item, operand, sector, other);
+      } else {
+        CopyAddress(sector, address);
+      }
+      out_.Lea(sector, sector, static_cast<std::int32_t>(operand.size - 1));
+      EmitLeavingOut(*placed, sector);
+      to_cold.push_back(out_.JumpIf(kConditionEqual));
+    }
+    cold_.push_back([=, this, at_check = state_, back = out_.here()] {
+      for (const std::uint32_t jump : to_cold) out_.SetDisplacement(jump, out_.here());
+      state_ = at_check;
+      Mark();
+      const std::uint8_t cell = address == sector ? other : sector;
+      if (address == sector) EmitAddress(item, operand, sector, other);
+      const bool cell_was_saved = (state_.saved & Bit(cell)) != 0;
+      Save(cell);
+      CopyAddress(cell, address);
+      EmitFilter(seen, address, cell);
+      if (!cell_was_saved) Restore(cell);
+      out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
+      EmitFilteredSlowCall(placed, address, cell);
+      out_.JumpTo(back);
+    });
+  }
+
   // Compares the filter's cell of an access at `address`, which `other` is a copy of, with what it
-  // holds if the access is to be skipped. `in_rax`: the address is in rax's slot.
-  void EmitFilter(const MemoryOperand& seen, std::uint8_t address, std::uint8_t other,
-                  bool in_rax) {
+  // holds if the access is to be skipped.
+  void EmitFilter(const MemoryOperand& seen, std::uint8_t address, std::uint8_t other) {
     const auto low = static_cast<std::uint8_t>(other & 7);
     if (const unsigned shift = CacheThread::FilterShift(seen.size); shift != 0) {
       if (other >= 8) out_.Bytes({0x41});
@@ -602,7 +739,7 @@ class CodeCache::RegionBuilder {
                   static_cast<std::int32_t>(Slot(offsetof(CacheThread, filter)) +
                                             (seen.writes ? sizeof(CacheThread::filter[0]) : 0)),
                   false);
-    if (in_rax) {
+    if (state_.flags_in_rax && address == kRax) {
       out_.SubtractAbsolute(other, Saved(kRax));
     } else {
       out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
@@ -623,9 +760,9 @@ class CodeCache::RegionBuilder {
     if (high) out_.Bytes({0x45});
     out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
     out_.Imm32(leaving_out.uses);  // movzbl uses(other), other32
-    out_.Bytes({static_cast<std::uint8_t>(high ? 0x45 : 0x40), 0x8a,
-                static_cast<std::uint8_t>(0x80 | low << 3 | low)});
-    out_.Imm32(leaving_out.need_not_tell);  // mov need_not_tell(other), other8
+    if (high) out_.Bytes({0x45});
+    out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
+    out_.Imm32(leaving_out.need_not_tell);  // movzbl need_not_tell(other), other32
     out_.Bytes({static_cast<std::uint8_t>(high ? 0x44 : 0x40), 0x84,
                 static_cast<std::uint8_t>(0x04 | low << 3), 0x25});
     out_.Imm32(AddressOf(&site.leaves_out));  // test other8, leaves_out
@@ -881,9 +1018,8 @@ class CodeCache::RegionBuilder {
 
   void EmitBranchItem(const Item& item) {
     const Instruction& in = item.in;
-    if (in.branch == Branch::kJump || in.branch == Branch::kConditional ||
-        in.branch == Branch::kSyscall)
-      RestoreAll();
+    if (in.branch == Branch::kJump || in.branch == Branch::kConditional) RestoreAll(kept_);
+    if (in.branch == Branch::kSyscall) RestoreAll();
     switch (in.branch) {
       case Branch::kJump:
         return EmitBranch(in.target);
@@ -1020,6 +1156,7 @@ class CodeCache::RegionBuilder {
     if (in.map == kMap0F || (in.opcode & 0xf0) == 0x70)
       return EmitBranchIf(in.opcode & 15, in.target);
     // loop, jrcxz: only short forms.
+    RestoreAll();
     if (in.address_size_prefix) out_.Bytes({0x67});
     out_.Bytes({in.opcode, 2});  // taken: over the next jump
     // loop has counted: from here on it is done.
@@ -1247,6 +1384,9 @@ class CodeCache::RegionBuilder {
   std::vector<std::function<void()>> cold_;
   Mapping state_;
   std::set<std::uint64_t> leaders_;
+  std::uint8_t kept_ = kNoRegister;   // the scratch register that loops keep saved
+  std::set<std::uint64_t> in_loops_;  // leaders of blocks that do
+  std::map<std::uint64_t, std::uint64_t> kept_labels_;
   std::vector<Checked> checked_;
   std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
   std::uint64_t first_ = 0;
@@ -1479,7 +1619,7 @@ std::uint64_t CodeCache::FollowLink(std::uint64_t number) {
   const std::uint64_t address = Translate(target);
   if (address == 0 || flushes != statistics_.flushes) return address;
   Link& link = links_[number];
-  if (link.region != nullptr) {
+  if (link.region != nullptr && !link.kept) {
     StoreDisplacement(link.displacement, address);
     link.linked = true;
   }

@@ -195,6 +195,7 @@ class CodeCache {
     std::uint64_t target = 0;        // program address
     Region* region = nullptr;        // null: the region was removed
     bool linked = false;
+    bool kept = false;  // leads to code that others cannot come to: only to that of its own region
   };
 
   // Registers as they are from a cache offset on.

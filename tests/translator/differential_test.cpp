@@ -108,7 +108,8 @@ constexpr std::uint64_t kArenaSize = 65536;
 constexpr std::uint64_t kGap = 1u << 20;
 constexpr std::uint64_t kCodeSize = 64u << 20;
 constexpr std::uint64_t kAllSize = kCodeSize + kArenaSize + 3 * kGap;
-constexpr std::uint64_t kCodeStep = 256;
+constexpr std::uint64_t kCodeStep = 512;
+constexpr std::uint32_t kRounds = 40;  // of the blocks of a sequence with branches
 constexpr std::uint64_t kStatusFlags = 0x8d5;
 constexpr std::uint64_t kDirection = 0x400;
 using Image = std::vector<unsigned char>;
@@ -181,6 +182,9 @@ class Differential : public ::testing::Test {
     arena_ = code_ + kCodeSize + kGap;
     mprotect(code_, kCodeSize, PROT_READ | PROT_WRITE | PROT_EXEC);
     mprotect(arena_, kArenaSize, PROT_READ | PROT_WRITE);
+    // Far from what sequences may touch.
+    rounds_left_ = reinterpret_cast<std::uint32_t*>(code_ - 4096);
+    mprotect(rounds_left_, 4096, PROT_READ | PROT_WRITE);
     image_.resize(CacheThread::kXsaveSize);
     native_image_ = static_cast<unsigned char*>(std::aligned_alloc(64, CacheThread::kXsaveSize));
     g_native_image = native_image_;
@@ -267,6 +271,7 @@ class Differential : public ::testing::Test {
 
   Outcome Natively(std::uint64_t entry, const RegisterFile& registers) {
     std::memcpy(arena_, initial_arena_.data(), kArenaSize);
+    *rounds_left_ = kRounds;
     std::memcpy(native_image_, image_.data(), image_.size());
     std::memcpy(g_native_registers, registers.gpr, sizeof g_native_registers);
     g_native_flags = registers.rflags;
@@ -288,6 +293,7 @@ class Differential : public ::testing::Test {
 
   Outcome InCache(std::uint64_t entry, const RegisterFile& initial) {
     std::memcpy(arena_, initial_arena_.data(), kArenaSize);
+    *rounds_left_ = kRounds;
     RecordedAccesses().clear();
     g_fault = {};
     Outcome outcome;
@@ -412,8 +418,7 @@ class Differential : public ::testing::Test {
 
   // A sequence may compute an address that lies in other memory of this process, which no run puts
   // back.
-  bool IsRepeatable(std::uint64_t entry, const RegisterFile& registers) {
-    const Outcome first = Natively(entry, registers);
+  bool IsRepeatable(std::uint64_t entry, const RegisterFile& registers, const Outcome& first) {
     const Outcome second = Natively(entry, registers);
     return first.fault.number == second.fault.number && first.arena == second.arena &&
            first.image == second.image &&
@@ -557,6 +562,7 @@ class Differential : public ::testing::Test {
   unsigned char* code_ = nullptr;
   std::uint64_t code_used_ = 0;
   std::uint64_t stop_jump_ = 0;
+  std::uint32_t* rounds_left_ = nullptr;
   unsigned char* arena_ = nullptr;
   unsigned char* native_image_ = nullptr;
   Image image_;
@@ -632,8 +638,61 @@ TEST_F(Differential, EveryEncoding) {
 // Random sequences of two to six instructions.
 class Sequences : public Differential {
  protected:
+  using Bytes = std::vector<std::uint8_t>;
+
+  // Up to `count` random instructions behind `sequence`, which will be at `entry`.
+  void Append(const std::vector<Bytes>& pool, std::uint64_t count, std::uint64_t entry,
+              Bytes* sequence) {
+    for (std::uint64_t n = 0; n < count; ++n) {
+      EncodedBytes bytes{};
+      const auto& chosen = pool[Random() % pool.size()];
+      std::copy(chosen.begin(), chosen.end(), bytes.begin());
+      const std::uint64_t rip = entry + sequence->size();
+      PatchDisplacement(bytes, *Decode(bytes, rip), rip);
+      const auto in = Decode(bytes, rip);
+      // What must be stepped ends a run in the cache.
+      if (!in || IsStepped(*in) || IsBitString(*in)) continue;
+      sequence->insert(sequence->end(), bytes.begin(), bytes.begin() + in->length);
+    }
+  }
+  Bytes StraightOn(const std::vector<Bytes>& pool, std::uint64_t entry) {
+    Bytes sequence;
+    Append(pool, 2 + Random() % 5, entry, &sequence);
+    return sequence;
+  }
+  // Two to six blocks of such instructions, each followed by a conditional jump to any of them. The
+  // run ends after kRounds blocks.
+  Bytes WithBranches(const std::vector<Bytes>& pool, std::uint64_t entry) {
+    Bytes sequence;
+    const auto append = [&](std::initializer_list<std::uint8_t> opcode, std::int64_t displacement) {
+      sequence.insert(sequence.end(), opcode);
+      for (unsigned i = 0; i < 4; ++i)
+        sequence.push_back(static_cast<std::uint8_t>(displacement >> (8 * i)));
+    };
+    std::vector<std::size_t> begins(2 + Random() % 5);
+    std::vector<std::pair<std::size_t, std::size_t>> jumps;  // end, block
+    for (std::size_t& begin : begins) {
+      begin = sequence.size();
+      constexpr unsigned kLength = 7;
+      append({0x83, 0x2d}, reinterpret_cast<std::int64_t>(rounds_left_) -
+                               static_cast<std::int64_t>(entry + sequence.size() + kLength));
+      sequence.push_back(1);    // subl $1, rounds_left
+      append({0x0f, 0x88}, 0);  // js to the end
+      jumps.emplace_back(sequence.size(), begins.size());
+      Append(pool, 1 + Random() % 3, entry, &sequence);
+      append({0x0f, static_cast<std::uint8_t>(0x80 | Random() % 16)}, 0);
+      jumps.emplace_back(sequence.size(), Random() % begins.size());
+    }
+    begins.push_back(sequence.size());
+    for (const auto& [end, block] : jumps) {
+      const auto displacement = static_cast<std::int32_t>(begins[block] - end);
+      std::memcpy(sequence.data() + end - 4, &displacement, 4);
+    }
+    return sequence;
+  }
+
   // `with_faults`: sequences that fault natively are compared too.
-  void Run(unsigned count, bool with_faults) {
+  void Run(unsigned count, bool with_faults, bool branches = false) {
     const auto pool = Pool(11);
     unsigned long long run = 0;
     unsigned long long faults = 0;
@@ -644,20 +703,8 @@ class Sequences : public Differential {
         RandomArena();
         RandomImage();
       }
-      std::vector<std::uint8_t> sequence;
       const std::uint64_t entry = Place({});
-      const std::uint64_t length = 2 + Random() % 5;
-      for (std::uint64_t n = 0; n < length; ++n) {
-        EncodedBytes bytes{};
-        const auto& chosen = pool[Random() % pool.size()];
-        std::copy(chosen.begin(), chosen.end(), bytes.begin());
-        const std::uint64_t rip = entry + sequence.size();
-        PatchDisplacement(bytes, *Decode(bytes, rip), rip);
-        const auto in = Decode(bytes, rip);
-        // What must be stepped ends a run in the cache.
-        if (!in || IsStepped(*in) || IsBitString(*in)) continue;
-        sequence.insert(sequence.end(), bytes.begin(), bytes.begin() + in->length);
-      }
+      const auto sequence = branches ? WithBranches(pool, entry) : StraightOn(pool, entry);
       if (sequence.empty()) continue;
       code_used_ -= kCodeStep;
       Place(sequence);
@@ -671,7 +718,7 @@ class Sequences : public Differential {
       ++run;
       faults += native.fault.number != 0;
       const std::string difference = Compare(native, cached, registers, true);
-      if (!difference.empty() && !IsRepeatable(entry, registers)) {
+      if (!difference.empty() && !IsRepeatable(entry, registers, native)) {
         ++not_repeatable;
         continue;
       }
@@ -682,7 +729,7 @@ class Sequences : public Differential {
     }
     std::printf("%llu sequences, %llu of them fault, %llu not repeatable, %llu differ\n", run,
                 faults, not_repeatable, failures);
-    EXPECT_LT(not_repeatable, run / 1000 + 1);
+    EXPECT_LT(not_repeatable, run / 500 + 2);
     EXPECT_GT(run, count / 20);
     EXPECT_EQ(failures, 0u);
   }
@@ -692,6 +739,11 @@ class Sequences : public Differential {
 TEST_F(Sequences, EveryAccessToTheHandler) {
   MakeCache({});
   Run(Count(), true);
+}
+
+TEST_F(Sequences, Branches) {
+  MakeCache({});
+  Run(Count(), true, true);
 }
 
 TEST_F(Sequences, FramesAndFinishedAtomics) {
@@ -724,46 +776,51 @@ void HandleAndFilter(const AccessSite* site, std::uint64_t address, const Regist
   thread.filter[site->write ? 1 : 0][CacheThread::FilterOffset(address, site->size) / 8] =
       thread.signature[index] + address;
 }
-TEST_F(Sequences, Filter) {
-  TranslatorOptions options;
-  options.filter = true;
-  options.handler = HandleAndFilter;
-  MakeCache(options);
-  g_filtered = cache_.get();
-  g_handled = 0;
-  for (unsigned i = 0; i < 8; ++i)
-    cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
-  Run(Count(), false);
-  EXPECT_GT(g_handled, 1000u);
-}
+class FilteredSequences : public Sequences {
+ protected:
+  void MakeFilteredCache(TranslatorOptions options) {
+    options.filter = true;
+    MakeCache(options);
+    g_filtered = cache_.get();
+    g_handled = 0;
+    for (unsigned i = 0; i < 8; ++i)
+      cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
+  }
+  void WithFilter(bool branches) {
+    TranslatorOptions options;
+    options.handler = HandleAndFilter;
+    MakeFilteredCache(options);
+    Run(Count(), false, branches);
+    EXPECT_GT(g_handled, 1000u);
+  }
+  // Hot code need not tell of every second sector.
+  void WithSectors(bool branches) {
+    constexpr std::size_t kUses = 1u << 23, kStates = 2;
+    void* const memory = mmap(nullptr, kUses + kStates, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto* const uses = static_cast<std::uint8_t*>(memory);
+    for (std::size_t i = 0; i < kUses; i += 2) uses[i] = 1;
+    uses[kUses + 1] = 1;
+    TranslatorOptions options;
+    options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
+      ++g_handled;
+      if (site->instruction == nullptr) site->leaves_out = 1;
+    };
+    const auto address = reinterpret_cast<std::uint64_t>(uses);
+    options.leaving_out = {address, address + kUses, 9, 0};
+    MakeFilteredCache(options);
+    Run(Count(), false, branches);
+    EXPECT_GT(g_handled, 1000u);
+    cache_.reset();
+    munmap(memory, kUses + kStates);
+  }
+};
 
-// Hot code need not tell of every second sector.
-void HandleAsHot(const AccessSite* site, std::uint64_t, const RegisterFile*) {
-  ++g_handled;
-  if (site->instruction == nullptr) site->leaves_out = 1;
-}
-TEST_F(Sequences, LeavingOut) {
-  constexpr std::size_t kUses = 1u << 23, kStates = 2;
-  void* const memory = mmap(nullptr, kUses + kStates, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const uses = static_cast<std::uint8_t*>(memory);
-  for (std::size_t i = 0; i < kUses; i += 2) uses[i] = 1;
-  uses[kUses + 1] = 1;
-  TranslatorOptions options;
-  options.filter = true;
-  options.handler = HandleAsHot;
-  const auto address = reinterpret_cast<std::uint64_t>(uses);
-  options.leaving_out = {address, address + kUses, 9, 0};
-  MakeCache(options);
-  g_handled = 0;
-  for (unsigned i = 0; i < 8; ++i)
-    cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
-  Run(Count(), false);
-  EXPECT_GT(g_handled, 1000u);
-  cache_.reset();
-  munmap(memory, kUses + kStates);
-}
+TEST_F(FilteredSequences, Filter) { WithFilter(false); }
+TEST_F(FilteredSequences, FilterAndBranches) { WithFilter(true); }
+TEST_F(FilteredSequences, LeavingOut) { WithSectors(false); }
+TEST_F(FilteredSequences, LeavingOutAndBranches) { WithSectors(true); }
 
 }  // namespace
 }  // namespace trapline

@@ -304,9 +304,11 @@ std::vector<RegisterFile> StatesNatively(const void* function, const Arguments& 
 }
 
 std::vector<RegisterFile> StatesInCache(const void* function, const Arguments& arguments,
-                                        const std::function<void()>& prepare) {
-  TranslatorOptions options = RecordingOptions();
-  options.handler = IgnoreAccess;
+                                        const std::function<void()>& prepare,
+                                        TranslatorOptions options) {
+  options.read_code = RecordingOptions().read_code;
+  if (options.handler == nullptr) options.handler = IgnoreAccess;
+  options.save_vector_state = true;
   CodeCache cache(options);
   g_cache = &cache;
   prepare();

@@ -42,9 +42,11 @@ TracedRun RunInCache(const void* function, const Arguments& arguments,
 // status and direction flags. By the trap flag natively, and by the trap flag in the cache with
 // CodeCache::Recover on each instruction of it.
 std::vector<RegisterFile> StatesNatively(const void* function, const Arguments& arguments);
-// `prepare` is called before each of the cache's two runs: one to translate, one to step.
+// `prepare` is called before each of the cache's two runs: one to translate, one to step. `options`
+// may preset anything but read_code.
 std::vector<RegisterFile> StatesInCache(const void* function, const Arguments& arguments,
-                                        const std::function<void()>& prepare);
+                                        const std::function<void()>& prepare,
+                                        TranslatorOptions options = {});
 
 // Natively, nothing recorded.
 std::uint64_t RunNatively(const void* function, const Arguments& arguments);
