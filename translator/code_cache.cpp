@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <new>
 #include <set>
 
@@ -23,7 +24,7 @@ static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
 constexpr std::uint8_t kConditionEqual = 4;
 constexpr std::uint8_t kConditionNotEqual = 5;
 constexpr unsigned kReportLength = 2;  // bytes of TranslatorOptions::report_at
-constexpr unsigned kFlagSearch = 16;   // instructions looked at for what becomes of the flags
+constexpr unsigned kFlagSearch = 16;   // instructions of called functions looked at for flags
 
 // At a multiple of `alignment`, a power of two of at least a page.
 void* MapLow(std::uint64_t size, int protection, std::uint64_t alignment = 4096) {
@@ -141,6 +142,7 @@ struct CodeCache::Item {
   bool atomic = false;      // told of before and after
   bool only_reads = false;  // OnlyReadsMemory: a load that is known to be atomic
   bool report = false;      // TranslatorOptions::report_at
+  bool flags_live = false;  // from here on
   Instruction in;
   std::uint8_t bytes[kMaximumInstructionLength] = {};
 
@@ -208,6 +210,7 @@ class CodeCache::RegionBuilder {
   void Emit() {
     FindLeaders();
     FindLoops();
+    if (options_.filter) FindLiveFlags();
     for (auto at = items_.begin(); at != items_.end(); ++at) {
       const Item& item = at->second;
       if (leaders_.contains(item.rip)) {
@@ -288,6 +291,7 @@ class CodeCache::RegionBuilder {
       ++cache_.statistics_.instructions;
       cache_.statistics_.instrumented += item.instrument;
     }
+    region_->instructions.insert(region_->instructions.end(), outside_.begin(), outside_.end());
     ++cache_.statistics_.regions;
     const auto blocks = static_cast<std::uint64_t>(std::count_if(
         leaders_.begin(), leaders_.end(), [&](std::uint64_t rip) { return items_.contains(rip); }));
@@ -631,7 +635,7 @@ class CodeCache::RegionBuilder {
 
   // Where flags are live, they are in rax from here on.
   void KeepFlags(const Item& item) {
-    if (state_.flags_in_rax || !FlagsLive(item)) return;
+    if (state_.flags_in_rax || !item.flags_live) return;
     Save(kRax);
     out_.Bytes({0x9f});              // lahf
     out_.Bytes({0x0f, 0x90, 0xc0});  // seto %al
@@ -827,34 +831,56 @@ class CodeCache::RegionBuilder {
     return 7;
   }
 
-  // Whether a status flag may be read before all are overwritten, from `item` itself on.
-  bool FlagsLive(const Item& item) const {
-    std::set<std::uint64_t> seen;
-    std::deque<const Item*> work = {&item};
-    unsigned budget = kFlagSearch;
-    while (!work.empty()) {
-      const Item* at = work.front();
-      work.pop_front();
-      for (;;) {
-        if (at == nullptr || !at->valid || budget-- == 0) return true;
-        if (!seen.insert(at->rip).second) break;
-        if (at->in.branch == Branch::kJump) {
-          at = ItemAt(at->in.target);
-          continue;
-        }
-        const FlagUse use = StatusFlagUse(at->in);
-        if (use == FlagUse::kMayRead) return true;
-        if (use == FlagUse::kOverwrites) break;
-        at = ItemAt(at->next());
+  // Finds out from which items on a status flag may be read before all are overwritten: the least
+  // such set, over the whole region, and of functions called by how they begin.
+  void FindLiveFlags() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto at = items_.rbegin(); at != items_.rend(); ++at) {
+        Item& item = at->second;
+        if (item.flags_live || !MayReadFlags(item)) continue;
+        item.flags_live = changed = true;
       }
     }
-    return false;
   }
-  const Item* ItemAt(std::uint64_t rip) const {
-    const auto found = items_.find(rip);
-    return found == items_.end() ? nullptr : &found->second;
+  bool MayReadFlags(const Item& item) {
+    if (!item.valid) return true;
+    switch (item.in.branch) {
+      case Branch::kJump:
+      case Branch::kCall:
+        return FlagsLiveAt(item.in.target);
+      case Branch::kNone: {
+        const FlagUse use = StatusFlagUse(item.in);
+        return use == FlagUse::kMayRead || (use == FlagUse::kKeeps && FlagsLiveAt(item.next()));
+      }
+      default:
+        return true;
+    }
   }
-
+  bool FlagsLiveAt(std::uint64_t rip) {
+    if (const auto item = items_.find(rip); item != items_.end()) return item->second.flags_live;
+    const auto known = flags_live_outside_.find(rip);
+    if (known != flags_live_outside_.end()) return known->second;
+    return flags_live_outside_[rip] = FlagsLiveOutside(rip);
+  }
+  // The same of code that is not of this region, which goes with it from now on.
+  bool FlagsLiveOutside(std::uint64_t rip) {
+    for (unsigned i = 0; i < kFlagSearch; ++i) {
+      std::uint8_t bytes[kMaximumInstructionLength] = {};
+      const std::size_t size = options_.read_code(rip, bytes, sizeof bytes);
+      const auto in = Decode({bytes, size}, rip);
+      if (!in) return true;
+      outside_.emplace_back(rip, rip + in->length - 1);
+      if (in->branch == Branch::kJump || in->branch == Branch::kCall) {
+        rip = in->target;
+        continue;
+      }
+      const FlagUse use = StatusFlagUse(*in);
+      if (use != FlagUse::kKeeps) return use == FlagUse::kMayRead;
+      rip += in->length;
+    }
+    return true;
+  }
   // Checks of all operands. Scratch registers may be left saved.
   void EmitChecks(const Item& item) {
     if (!item.check) return;
@@ -1388,6 +1414,9 @@ class CodeCache::RegionBuilder {
   std::set<std::uint64_t> in_loops_;  // leaders of blocks that do
   std::map<std::uint64_t, std::uint64_t> kept_labels_;
   std::vector<Checked> checked_;
+  std::map<std::uint64_t, bool> flags_live_outside_;
+  // [first, last] byte of instructions of others that this region's code was chosen by.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> outside_;
   std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
   std::uint64_t first_ = 0;
   std::uint16_t at_item_ = 0;  // registers that were saved when the item began

@@ -358,6 +358,8 @@ FlagUse StatusFlagUse(const Instruction& instruction) {
 bool LeavesFlagsAndRax(const Instruction& instruction) {
   const std::uint8_t opcode = instruction.opcode;
   const bool legacy = instruction.encoding == Encoding::kLegacy;
+  if (legacy && instruction.map == kMapOneByte && (opcode & 0xf0) == 0x50)  // push and pop
+    return (NamedRegisters(instruction) & Bit(kRax)) == 0;
   if (instruction.branch != Branch::kNone || instruction.encoding == Encoding::kXop ||
       instruction.encoding == Encoding::k3dNow || !instruction.has_modrm ||
       instruction.base == kRax || instruction.index == kRax) {
