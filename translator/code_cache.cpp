@@ -238,6 +238,7 @@ class CodeCache::RegionBuilder {
         EmitItem(item);
       }
       ForgetChecks(item);
+      MoveGroup(item);
       const Branch branch = item.in.branch;
       if (branch == Branch::kJump || branch == Branch::kIndirectJump || branch == Branch::kReturn ||
           branch == Branch::kCall || branch == Branch::kIndirectCall) {
@@ -253,6 +254,7 @@ class CodeCache::RegionBuilder {
         state_ = {};
       }
     }
+    group_ = {};
     for (std::size_t i = 0; i < cold_.size(); ++i) cold_[i]();
     for (PendingLink& link : links_) {
       link.stub = out_.here();
@@ -345,6 +347,7 @@ class CodeCache::RegionBuilder {
   void Restore(std::uint8_t reg) {
     if ((state_.saved & Bit(reg)) == 0) return;
     if (reg == kRax && state_.flags_in_rax) EmitFlagsBack();
+    if (reg == group_.rights) group_ = {};
     out_.LoadAbsolute(reg, Saved(reg));
     state_.saved = static_cast<std::uint16_t>(state_.saved & ~Bit(reg));
     Mark();
@@ -562,6 +565,7 @@ class CodeCache::RegionBuilder {
       for (const bool saved : {true, false}) {
         for (const std::uint8_t reg : candidates) {
           if ((named & Bit(reg)) != 0 || ((at_item_ & Bit(reg)) != 0) != saved) continue;
+          if (reg == group_.rights) continue;
           if (left-- == 0) return reg;
         }
       }
@@ -666,65 +670,222 @@ class CodeCache::RegionBuilder {
       out_.SetDisplacement(to_slow, out_.here());
       state_ = at_check;
       Mark();
-      EmitFilteredSlowCall(placed, address, other);
+      EmitArgument(address, other);
+      EmitSlowCall(placed, cache_.StubFor(*placed));
       out_.JumpTo(back);
     });
-  }
-  // `other` is free.
-  void EmitFilteredSlowCall(const AccessSite* placed, std::uint8_t address, std::uint8_t other) {
-    const bool in_slot = state_.flags_in_rax && address == kRax;
-    if (in_slot) CopyAddress(other, address);
-    out_.StoreAbsolute(in_slot ? other : address, Slot(offsetof(CacheThread, access_address)));
-    EmitSlowCall(placed, cache_.StubFor(*placed));
   }
 
   // Most accesses of hot code are left out: that is asked first, with one scratch register, and all
   // else, the address in full included, is out of line.
   void EmitSectorCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
                        const AccessSite* placed) {
+    const bool base_alone = IsBaseAlone(operand);
+    // The address cannot be computed again once the flags are in rax.
+    const bool needs_rax = !base_alone && !state_.flags_in_rax && item.flags_live &&
+                           (operand.base == kRax || operand.index == kRax);
+    Telling telling{item, operand, seen, placed};
+    if (!needs_rax && (InGroup(operand) || EmitGroup(item, operand))) {
+      KeepFlags(item);
+      EmitTest(*placed, group_.rights);
+      telling.computes = !base_alone;
+      telling.address = base_alone ? operand.base : Scratch(item, 0);
+      telling.cell = Scratch(item, base_alone ? 0 : 1);
+      return TellOutOfLine(telling, {out_.JumpIf(kConditionEqual)});
+    }
     const std::uint8_t sector = Scratch(item, 0);
     const std::uint8_t other = Scratch(item, 1);
-    const bool base_alone = IsBaseAlone(operand);
     Save(sector);
     if (!base_alone) EmitAddress(item, operand, sector, other);
-    const bool flags_were_in_rax = state_.flags_in_rax;
     KeepFlags(item);
-    // Not to be computed again with the flags in rax.
-    const bool keep = !base_alone && state_.flags_in_rax && !flags_were_in_rax &&
-                      (operand.base == kRax || operand.index == kRax);
-    const std::uint8_t address = base_alone ? operand.base : keep ? other : sector;
-    if (keep) {
+    if (needs_rax) {
       Save(other);
       out_.Move(other, sector);
     }
-    if (base_alone) CopyAddress(sector, address);
-    EmitLeavingOut(*placed, sector);
-    std::vector<std::uint32_t> to_cold = {out_.JumpIf(kConditionEqual)};
+    telling.computes = !base_alone && !needs_rax;
+    telling.address = base_alone ? operand.base : needs_rax ? other : sector;
+    telling.cell = telling.computes ? other : sector;
+    if (base_alone) CopyAddress(sector, telling.address);
+    EmitRights(sector);
+    EmitTest(*placed, sector);
+    std::vector<std::uint32_t> jumps = {out_.JumpIf(kConditionEqual)};
     if (operand.size >= 16) {
-      if (address == sector) {
+      if (telling.computes) {
         EmitAddress(item, operand, sector, other);
       } else {
-        CopyAddress(sector, address);
+        CopyAddress(sector, telling.address);
       }
       out_.Lea(sector, sector, static_cast<std::int32_t>(operand.size - 1));
-      EmitLeavingOut(*placed, sector);
-      to_cold.push_back(out_.JumpIf(kConditionEqual));
+      EmitRights(sector);
+      EmitTest(*placed, sector);
+      jumps.push_back(out_.JumpIf(kConditionEqual));
     }
+    TellOutOfLine(telling, jumps);
+  }
+
+  // An access that is not left out.
+  struct Telling {
+    const Item& item;
+    MemoryOperand operand, seen;
+    const AccessSite* placed;
+    bool computes = false;  // its address, into `address`; else that holds it
+    std::uint8_t address = kNoRegister;
+    std::uint8_t cell = kNoRegister;  // a scratch register
+  };
+  // Where the jumps lead to: the access is looked for in the filter and, if it is not there, told.
+  void TellOutOfLine(const Telling& telling, const std::vector<std::uint32_t>& jumps) {
     cold_.push_back([=, this, at_check = state_, back = out_.here()] {
-      for (const std::uint32_t jump : to_cold) out_.SetDisplacement(jump, out_.here());
+      for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
       state_ = at_check;
       Mark();
-      const std::uint8_t cell = address == sector ? other : sector;
-      if (address == sector) EmitAddress(item, operand, sector, other);
-      const bool cell_was_saved = (state_.saved & Bit(cell)) != 0;
+      const auto& [item, operand, seen, placed, computes, address, cell] = telling;
+      if (computes) {
+        Save(address);
+        EmitAddress(item, operand, address, cell);
+      }
       Save(cell);
       CopyAddress(cell, address);
       EmitFilter(seen, address, cell);
-      if (!cell_was_saved) Restore(cell);
+      EmitArgument(address, cell);
+      for (const std::uint8_t reg : {cell, address}) {
+        if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
+      }
       out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
-      EmitFilteredSlowCall(placed, address, cell);
+      EmitSlowCall(placed, cache_.StubFor(*placed));
       out_.JumpTo(back);
     });
+  }
+  // What the slow path is told; `other` is free. Changes no flags.
+  void EmitArgument(std::uint8_t address, std::uint8_t other) {
+    const bool in_slot = state_.flags_in_rax && address == kRax;
+    if (in_slot) CopyAddress(other, address);
+    out_.StoreAbsolute(in_slot ? other : address, Slot(offsetof(CacheThread, access_address)));
+  }
+
+  // Accesses of a block that lie within the length of a sector, by their distances from one base
+  // register, as pushes and pops do: what the thread need not tell of both sectors that they may
+  // lie in is found out once.
+  struct Group {
+    std::uint8_t rights = kNoRegister;  // a scratch register; none: there is no group
+    std::uint8_t base = kNoRegister;
+    std::int64_t low = 0, high = 0;  // [low, high) from the base at the first of them
+    std::int64_t moved = 0;          // the base since then
+    unsigned members = 0;
+    std::uint64_t last = 0;   // instruction
+    std::uint16_t named = 0;  // by instructions up to that
+  };
+  // Fewer cost as much one by one: 6 instructions each; of a group 11, 2 for each, and rights
+  // saved.
+  static constexpr unsigned kFewestInGroup = 4;
+
+  static bool MayBeInGroup(const MemoryOperand& operand) {
+    return operand.base < 16 && operand.index == kNoRegister && operand.segment == Segment::kNone &&
+           !operand.address_is_32_bits;
+  }
+  bool InGroup(const MemoryOperand& operand) const {
+    const std::int64_t low = group_.moved + operand.displacement;
+    return group_.rights != kNoRegister && MayBeInGroup(operand) && operand.base == group_.base &&
+           low >= group_.low && low + operand.size <= group_.high;
+  }
+  // Begins a group with this operand, unless that does not pay.
+  bool EmitGroup(const Item& item, const MemoryOperand& operand) {
+    if (group_.rights != kNoRegister || !MayBeInGroup(operand)) return false;
+    Group group = FindGroup(item, operand.base);
+    if (group.members < kFewestInGroup) return false;
+    const auto rights = std::find_if(scratch_.begin(), scratch_.end(), [&](std::uint8_t reg) {
+      return reg != kept_ && (group.named & Bit(reg)) == 0;
+    });
+    if (rights == scratch_.end()) return false;
+    group.rights = *rights;
+    group_ = group;
+    const std::uint8_t end = Scratch(item, 0);
+    Save(group.rights);
+    Save(end);
+    out_.Lea(group.rights, group.base, static_cast<std::int32_t>(group.low));
+    out_.Lea(end, group.base, static_cast<std::int32_t>(group.high - 1));
+    KeepFlags(item);
+    EmitRights(group.rights);
+    EmitRights(end);
+    out_.And32(group.rights, end);
+    return true;
+  }
+  Group FindGroup(const Item& first, std::uint8_t base) const {
+    const std::int64_t longest = std::int64_t{1} << options_.leaving_out->sector_bits;
+    Group group;
+    group.base = base;
+    std::int64_t moved = 0;
+    std::uint16_t named = 0;
+    std::uint64_t expected = first.rip;
+    for (auto at = items_.find(first.rip); at != items_.end(); ++at) {
+      const Item& item = at->second;
+      if (item.rip != expected || (&item != &first && leaders_.contains(item.rip))) break;
+      if (!item.valid || item.report || item.atomic || item.in.lock_prefix || IsString(item.in))
+        break;
+      named |= NamedRegisters(item.in);
+      // One for the group, two for checks of other accesses.
+      const auto free = std::count_if(scratch_.begin(), scratch_.end(), [&](std::uint8_t reg) {
+        return (NamedRegisters(item.in) & Bit(reg)) == 0;
+      });
+      if (free < 3) break;
+      const auto operands = item.check ? item.in.memory() : std::span<const MemoryOperand>();
+      if (!std::all_of(operands.begin(), operands.end(), IsSimple)) break;
+      for (const MemoryOperand& operand : operands) {
+        if (!MayBeInGroup(operand) || operand.base != base) continue;
+        const std::int64_t from = moved + operand.displacement;
+        const bool none = group.members == 0;
+        const std::int64_t low = none ? from : std::min(group.low, from);
+        const std::int64_t high =
+            none ? from + operand.size : std::max(group.high, from + operand.size);
+        if (high - low > longest) continue;
+        group.low = low;
+        group.high = high;
+        ++group.members;
+        group.last = item.rip;
+        group.named = named;
+      }
+      const auto change = ChangeOf(item, base);
+      if (item.in.branch != Branch::kNone || !change) break;
+      moved += *change;
+      expected = item.next();
+    }
+    return group;
+  }
+  // By how much the instruction changes the register; nothing: nobody knows.
+  static std::optional<std::int64_t> ChangeOf(const Item& item, std::uint8_t reg) {
+    const Instruction& in = item.in;
+    if ((MaybeWrittenRegisters(in) & Bit(reg)) == 0) return 0;
+    if (reg != kRsp || in.encoding != Encoding::kLegacy || in.map != kMapOneByte) return {};
+    const std::uint8_t opcode = in.opcode;
+    const unsigned extension = in.modrm >> 3 & 7;
+    const auto number = [&](unsigned offset, unsigned size) {
+      std::int8_t byte = 0;
+      std::int32_t word = 0;
+      std::memcpy(&byte, item.bytes + offset, 1);
+      std::memcpy(&word, item.bytes + offset, size == 4 ? 4 : 0);
+      return size == 4 ? std::int64_t{word} : size == 1 ? std::int64_t{byte} : 0;
+    };
+    if ((opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6a) return -8;
+    if (opcode >= 0x58 && opcode <= 0x5f && opcode != 0x5c) return 8;
+    if (!in.rex_w() || in.operand_size_prefix) return {};
+    if ((opcode == 0x81 || opcode == 0x83) && !in.modrm_is_memory() && in.rm() == kRsp) {
+      const std::int64_t by = number(in.immediate_offset, in.immediate_size);
+      if (extension == 0) return by;
+      if (extension == 5) return -by;
+    }
+    if (opcode == 0x8d && in.modrm_is_memory() && in.reg() == kRsp && in.base == kRsp &&
+        in.index == kNoRegister && !in.address_size_prefix)
+      return number(in.displacement_offset, in.displacement_size);
+    return {};
+  }
+  // Behind the instruction.
+  void MoveGroup(const Item& item) {
+    if (group_.rights == kNoRegister) return;
+    const auto change = ChangeOf(item, group_.base);
+    if (item.rip >= group_.last || !change) {
+      group_ = {};  // rights is a scratch register as others are
+    } else {
+      group_.moved += *change;
+    }
   }
 
   // Compares the filter's cell of an access at `address`, which `other` is a copy of, with what it
@@ -753,23 +914,25 @@ class CodeCache::RegionBuilder {
                          Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(seen.size));
   }
 
-  // Tests whether an access at the address in `other` is left out; not zero: yes.
-  void EmitLeavingOut(const AccessSite& site, std::uint8_t other) {
+  // reg: an address, then what the thread need not tell of its sector.
+  void EmitRights(std::uint8_t reg) {
     const LeavingOut& leaving_out = *options_.leaving_out;
-    const auto low = static_cast<std::uint8_t>(other & 7);
-    const bool high = other >= 8;
+    const auto low = static_cast<std::uint8_t>(reg & 7);
+    const bool high = reg >= 8;
     if (high) out_.Bytes({0x41});
     out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe8 | low),
-                leaving_out.sector_bits});  // shr $sector_bits, other32
-    if (high) out_.Bytes({0x45});
-    out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
-    out_.Imm32(leaving_out.uses);  // movzbl uses(other), other32
-    if (high) out_.Bytes({0x45});
-    out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
-    out_.Imm32(leaving_out.need_not_tell);  // movzbl need_not_tell(other), other32
-    out_.Bytes({static_cast<std::uint8_t>(high ? 0x44 : 0x40), 0x84,
-                static_cast<std::uint8_t>(0x04 | low << 3), 0x25});
-    out_.Imm32(AddressOf(&site.leaves_out));  // test other8, leaves_out
+                leaving_out.sector_bits});  // shr $sector_bits, reg32
+    for (const std::uint64_t table : {leaving_out.uses, leaving_out.need_not_tell}) {
+      if (high) out_.Bytes({0x45});
+      out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
+      out_.Imm32(table);  // movzbl table(reg), reg32
+    }
+  }
+  // Tests whether the site leaves out what it accesses, by its rights; not zero: yes.
+  void EmitTest(const AccessSite& site, std::uint8_t rights) {
+    out_.Bytes({static_cast<std::uint8_t>(rights >= 8 ? 0x44 : 0x40), 0x84,
+                static_cast<std::uint8_t>(0x04 | (rights & 7) << 3), 0x25});
+    out_.Imm32(AddressOf(&site.leaves_out));  // test rights8, leaves_out
   }
 
   AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const {
@@ -1414,6 +1577,7 @@ class CodeCache::RegionBuilder {
   std::set<std::uint64_t> in_loops_;  // leaders of blocks that do
   std::map<std::uint64_t, std::uint64_t> kept_labels_;
   std::vector<Checked> checked_;
+  Group group_;
   std::map<std::uint64_t, bool> flags_live_outside_;
   // [first, last] byte of instructions of others that this region's code was chosen by.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> outside_;

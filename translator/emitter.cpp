@@ -99,6 +99,10 @@ void Emitter::Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacemen
 
 void Emitter::Not(std::uint8_t reg) { Bytes({Rex(0, 0, reg), 0xf7, Modrm(3, 2, reg)}); }
 
+void Emitter::And32(std::uint8_t to, std::uint8_t from) {
+  Bytes({static_cast<std::uint8_t>(Rex(from, 0, to) & ~8), 0x21, Modrm(3, from, to)});
+}
+
 void Emitter::WithOperand(std::uint8_t opcode, std::uint8_t reg, const MemoryOperand& operand,
                           bool gs) {
   const bool no_base = operand.base == kNoRegister;

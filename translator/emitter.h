@@ -59,6 +59,7 @@ class Emitter {
   // The low 16 bits of reg = those of base + displacement; base other than rsp and r12.
   void Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacement);
   void Not(std::uint8_t reg);
+  void And32(std::uint8_t to, std::uint8_t from);  // to32 &= from32; changes flags
   // A 64-bit instruction with one register and a ModRM operand, without the operand's own segment;
   // its base may be kNoRegister, not kRip.
   void WithOperand(std::uint8_t opcode, std::uint8_t reg, const MemoryOperand& operand, bool gs);
