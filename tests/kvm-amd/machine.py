@@ -10,10 +10,11 @@ import argparse
 import os
 import resource
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -45,19 +46,17 @@ $machine/busybox poweroff -f
 """
 
 
-def serve_files(socket, complaints):
-    """Starts what serves this machine's root directory to the other."""
-    as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+def serve_files(path, complaints):
+    """Starts what serves this machine's root directory to the one that connects to the path."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         files = 1000000
-    # Nothing changes meanwhile that the command would have to see, so everything may be cached.
-    server = subprocess.Popen([*as_root, VIRTIOFSD, "-f", f"--socket-path={socket}", f"--rlimit-nofile={files}", "-o", "source=/", "-o", "cache=always",
-                               "-o", "sandbox=chroot"], stdin=subprocess.DEVNULL, stderr=complaints)
-    deadline = time.monotonic() + 20
-    while server.poll() is None and not socket.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return server  # QEMU complains if it does not serve
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        # Nothing changes meanwhile that the command would have to see, so everything may be cached.
+        return subprocess.Popen([VIRTIOFSD, "-f", f"--fd={listener.fileno()}", f"--rlimit-nofile={files}", "-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot"],
+                                stdin=subprocess.DEVNULL, stderr=complaints, pass_fds=[listener.fileno()])
 
 
 def run(options, directory):
@@ -106,6 +105,11 @@ def main():
     options = parser.parse_args()
     options.cache = options.cache.resolve()
     emulated.fetch(options.cache)
+    if os.geteuid() != 0:  # what reads all files for another kernel must be root
+        if not shutil.which("sudo"):
+            print("machine: needs root or sudo, for virtiofsd", file=sys.stderr)
+            return NO_MACHINE
+        os.execvp("sudo", ["sudo", *sys.argv])
     with tempfile.TemporaryDirectory(prefix="trapline-machine-") as directory:
         return run(options, Path(directory))
 
