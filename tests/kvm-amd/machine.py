@@ -27,8 +27,8 @@ OUT_OF_TIME, NO_MACHINE = 124, 125
 VIRTIOFSD = "/usr/lib/qemu/virtiofsd"
 MODULES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console", "fuse", "virtiofs",
            "overlay", *emulated.KVM_MODULES]
-ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb", "SHELL": "/bin/sh",
-               "USER": "root", "LOGNAME": "root"}
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
+               "SHELL": "/bin/sh", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
 
 # Process 1 from here on. The ports are found by what QEMU was told to call them.
 JOB = """\
@@ -55,7 +55,8 @@ def serve_files(path, complaints):
         listener.bind(str(path))
         listener.listen(1)
         # Nothing changes meanwhile that the command would have to see, so everything may be cached.
-        return subprocess.Popen([VIRTIOFSD, "-f", f"--fd={listener.fileno()}", f"--rlimit-nofile={files}", "-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot"],
+        return subprocess.Popen([VIRTIOFSD, "-f", f"--fd={listener.fileno()}", f"--rlimit-nofile={files}",
+                                 "-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot"],
                                 stdin=subprocess.DEVNULL, stderr=complaints, pass_fds=[listener.fileno()])
 
 
@@ -69,7 +70,8 @@ def run(options, directory):
     emulated.make_initramfs(options.cache, initramfs, HERE / "machine-init", MODULES, [(job, "/job"), (listing, "/modules.list")])
     files = directory / "files"
     # virtiofsd reads the machine's memory, so it must be shared.
-    devices = ["-smp", str(options.processors), "-m", str(options.memory), "-object", f"memory-backend-memfd,id=memory,size={options.memory}M,share=on", "-numa", "node,memdev=memory",
+    devices = ["-smp", str(options.processors), "-m", str(options.memory),
+               "-object", f"memory-backend-memfd,id=memory,size={options.memory}M,share=on", "-numa", "node,memdev=memory",
                "-chardev", f"socket,id=files,path={files}", "-device", "vhost-user-fs-pci,chardev=files,tag=host", "-serial", f"file:{console}",
                "-device", "virtio-serial", "-chardev", "file,id=output,path=/dev/stdout", "-device", "virtserialport,chardev=output,name=output",
                "-chardev", f"file,id=status,path={status}", "-device", "virtserialport,chardev=status,name=status"]
@@ -98,7 +100,7 @@ def run(options, directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--memory", type=int, default=3072, help="MiB (default: 3072); what the command writes to files counts")
-    parser.add_argument("--processors", type=int, default=1)
+    parser.add_argument("--processors", type=int, default=1, help="default: 1; more take turns of 100 ms")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for the whole machine (default: 600)")
     parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --")
