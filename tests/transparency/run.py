@@ -115,7 +115,7 @@ class Suite:
         else:
             argv = [*prefix, *argv]
         patience = self.options.patience if prefix else 1
-        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, stdin=case.stdin,
+        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, patience=0.3 * patience, stdin=case.stdin,
                               marker=f"{case.name}-{os.getpid()}")
         tree = {path: what for path, what in tree_of(work).items()
                 if not any(fnmatch.fnmatch(path, pattern) for pattern in case.ignore)}
