@@ -42,6 +42,15 @@ std::uint64_t ReadXcr0() {
   return low | (static_cast<std::uint64_t>(high) << 32);
 }
 
+// KVM leaves empty what it does not need: the processor's name and, on AMD's, the first-level caches,
+// whose lines and sizes programs ask sysconf for.
+void TellNameAndCaches(CpuidTable& table) {
+  for (kvm_cpuid_entry2& entry : table.entries) {
+    if (entry.function < 0x80000002 || entry.function > 0x80000006) continue;
+    __cpuid(entry.function, entry.eax, entry.ebx, entry.ecx, entry.edx);
+  }
+}
+
 // kvm_pvm runs ring 3 with the host's own XCR0, but offers the guest no XSAVE. Where it can
 // intercept CPUID (Intel's processors) programs would take it at its word, and do without AVX: they
 // are told what the processor has, but for what only kernels use and kvm_pvm emulates, and for AMX,
@@ -52,8 +61,7 @@ void TellOfTheProcessor(CpuidTable& table) {
   constexpr unsigned kAmxFp16 = 1u << 21, kAmxComplex = 1u << 8;  // of leaf 7.1, EAX and EDX
   for (kvm_cpuid_entry2& entry : table.entries) {
     const unsigned leaf = entry.function;
-    const bool told =
-        leaf == 1 || leaf == 7 || leaf == 0xd || (leaf >= 0x80000001 && leaf <= 0x80000004);
+    const bool told = leaf == 1 || leaf == 7 || leaf == 0xd || leaf == 0x80000001;
     if (!told) continue;
     const unsigned own = entry.ebx;
     __cpuid_count(leaf, entry.index, entry.eax, entry.ebx, entry.ecx, entry.edx);
@@ -241,6 +249,7 @@ Machine::Machine(int inherited_kvm)
   kvm_offers_xsave_ = GuestHas(bit_XSAVE);
   const kvm_cpuid_entry2* extended = cpuid_.Find(7);
   kvm_offers_fs_gs_base_ = extended != nullptr && (extended->ebx & bit_FSGSBASE) != 0;
+  TellNameAndCaches(cpuid_);
   if (!kvm_offers_xsave_) TellOfTheProcessor(cpuid_);
   vector_mask_ = ReadXcr0() & kKnownVectorComponents;
   if (const kvm_cpuid_entry2* xsave = cpuid_.Find(0xd); xsave != nullptr && GuestHas(bit_XSAVE)) {

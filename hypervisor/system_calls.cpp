@@ -513,9 +513,13 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {thread.Interruptible(call.number, a)};
     case SYS_modify_ldt:  // an empty table, and as a kernel without the call
       return {a[0] == 0 ? 0 : static_cast<long>(static_cast<std::uint32_t>(-ENOSYS))};
-    case SYS_iopl:
-    case SYS_ioperm:
-      return {-ENOSYS};
+    case SYS_iopl:  // no port I/O is offered; wrong arguments are for the kernel to tell
+      return {static_cast<std::uint32_t>(a[0]) > 3 ? thread.Interruptible(call.number, a)
+                                                   : -ENOSYS};
+    case SYS_ioperm: {
+      const bool wrong = a[0] + a[1] <= a[0] || a[0] + a[1] > 65536;
+      return {wrong ? thread.Interruptible(call.number, a) : -ENOSYS};
+    }
     case SYS_restart_syscall:
       return {-EINTR};
 

@@ -6,6 +6,9 @@ dir=$1
 [ -e "$dir/complete" ] && exit 0
 mkdir -p "$dir"
 cd "$dir"
+exec 9>lock # two machines may start at once
+flock 9
+[ -e complete ] && exit 0
 meta_package=linux-image-cloud-amd64
 kernel_package() { apt-cache depends "$meta_package" 2>/dev/null | awk '/Depends: linux-image-/ {print $2; exit}'; }
 package=$(kernel_package)

@@ -1,12 +1,12 @@
 #!/bin/bash
-# make_initramfs.sh FETCHED OUT TESTLIST PROGRAM...: an initramfs with busybox, the KVM modules, the test list and the
-# programs with their shared libraries. Each PROGRAM is SOURCE=TARGET, TARGET being its path inside.
+# make_initramfs.sh FETCHED OUT INIT "MODULE..." PROGRAM...: an initramfs with busybox, kernel modules under /modules,
+# INIT as process 1, and the programs with their shared libraries. Each PROGRAM is SOURCE=TARGET, TARGET being its path inside.
 set -euo pipefail
 fetched=$(realpath "$1")
 out=$(realpath -m "$2")
-list=$(realpath "$3")
-shift 3
-here=$(cd "$(dirname "$0")" && pwd)
+init=$(realpath "$3")
+modules=$4
+shift 4
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules,lib64,scratch,etc}
@@ -16,7 +16,7 @@ cp "$fetched/busybox/bin/busybox" "$root/bin/"
   [ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 done
 
-for module in irqbypass kvm kvm-amd; do
+for module in $modules; do
   file=$(find "$fetched/kernel/lib/modules" -name "$module.ko*" -print -quit)
   case $file in
     *.ko) cp "$file" "$root/modules/$module.ko" ;;
@@ -45,7 +45,6 @@ libgcc=$(gcc -print-file-name=libgcc_s.so.1) # loaded late, by pthread_cancel
 copy_library /lib64/ld-linux-x86-64.so.2
 [ -e "$libgcc" ] && mkdir -p "$root/lib/x86_64-linux-gnu" && cp -L "$libgcc" "$root/lib/x86_64-linux-gnu/"
 
-cp "$list" "$root/tests"
-cp "$here/init" "$root/init"
+cp "$init" "$root/init"
 chmod +x "$root/init"
 (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --quiet) >"$out"

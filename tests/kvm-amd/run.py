@@ -1,25 +1,24 @@
 #!/usr/bin/python3
 """Runs tests on hardware KVM's code (kvm_amd) inside an emulated machine, natively and under the monitor.
 
-QEMU emulates an AMD processor with SVM; Debian's kernel in it offers a real /dev/kvm. Correctness only: an emulated
-processor's times mean nothing. The verdicts are the lines the machine's init prints; QEMU's exit status says nothing.
+The smallest machine there is: busybox and what is tested, in memory. The verdicts are the lines its init prints.
 """
 
 import argparse
 import os
 import re
-import selectors
 import shutil
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT_OF_TESTS = HERE.parent
 sys.path.insert(0, str(ROOT_OF_TESTS / "harness"))
 
+import emulated  # noqa: E402
 import harness  # noqa: E402
 
 PROGRAMS = ["true", "bash", "pigz", "xz"]  # dynamic programs of this machine, as /guest-bin/NAME
@@ -36,12 +35,6 @@ RACE_PROGRAMS = ["sync/mutex_*", "sync/barrier_*", "sync/rwlock_read_*", "sync/s
                  "threads/join_*", "instructions/*_race", "memory/page_crossing_*", "memory/stack_race", "memory/reuse_*",
                  "libc/memcpy_*", "system/pipe_*", "system/fork_*", "system/signal_handler_clean",
                  "atomics/xchg_spinlock_clean"]
-
-# One TCG thread: with more, QEMU 7.2 now and then hangs when the first VM is made.
-QEMU = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-M", "q35", "-cpu", "EPYC,+svm,+npt", "-m", "1024",
-        "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-monitor", "none", "-net", "none"]
-KERNEL_ARGUMENTS = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off tsc=reliable no_timer_check"
-
 
 def guest_list(path):
     """(name, tags, exit status as a shell has it, variants) of each guest program."""
@@ -85,28 +78,6 @@ def test_list(options):
     return [line for line in lines if re.search(options.filter, line.split()[0])], programs
 
 
-def boot(options, kernel, initramfs, on_line):
-    """Runs the machine, hands each console line to on_line; the value tells whether it ended within the time limit."""
-    command = [*QEMU, "-kernel", kernel, "-initrd", initramfs, "-append", KERNEL_ARGUMENTS]
-    deadline = time.monotonic() + options.timeout
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
-        pending = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(qemu.stdout, selectors.EVENT_READ)
-            while time.monotonic() < deadline:
-                if not selector.select(deadline - time.monotonic()):
-                    break
-                data = os.read(qemu.stdout.fileno(), 65536)
-                if not data:
-                    qemu.wait(10)
-                    return True
-                *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    on_line(line.decode(errors="replace").rstrip("\r"))
-        qemu.kill()
-    return False
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
@@ -117,7 +88,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="all guest programs, not only the fast part")
     parser.add_argument("--filter", default="", help="regular expression on the test names")
     parser.add_argument("--limit", type=int, default=40, help="seconds of emulated time for a guest program")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for the whole machine")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for the whole machine")
     parser.add_argument("--console", action="store_true", help="show the whole console")
     options = parser.parse_args()
     results = harness.Results("kvm-amd")
@@ -127,18 +98,14 @@ def main():
         return results.finish()
     if not os.access(options.trapline, os.X_OK):
         sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
-    subprocess.run([HERE / "fetch.sh", options.cache], check=True)
+    emulated.fetch(options.cache)
     lines, programs = test_list(options)
-    listing, initramfs = options.cache / "tests", options.cache / "initramfs"
-    listing.write_text("\n".join(lines) + "\n")
-    subprocess.run([HERE / "make_initramfs.sh", options.cache, initramfs, listing,
-                    *(f"{source}={target}" for source, target in programs)], check=True)
-    kernel = next((options.cache / "kernel" / "boot").glob("vmlinuz-*"))
 
     outstanding = [line.split()[0] for line in lines]
     detail, tail = [], []
 
     def on_line(line):
+        line = line.decode(errors="replace").rstrip()
         if options.console:
             print(line, flush=True)
         tail.append(line)
@@ -167,9 +134,13 @@ def main():
         detail.clear()
 
     finished = []
-    in_time = boot(options, kernel, initramfs, on_line)
+    with tempfile.TemporaryDirectory(prefix="trapline-kvm-amd-") as directory:
+        listing, initramfs = Path(directory, "tests"), Path(directory, "initramfs")
+        listing.write_text("\n".join(lines) + "\n")
+        emulated.make_initramfs(options.cache, initramfs, HERE / "init", emulated.KVM_MODULES, [(listing, "/tests"), *programs])
+        in_time = emulated.boot(options.cache, initramfs, ["-smp", "2", "-m", "1024", "-serial", "stdio"], options.timeout, on_line)
     if outstanding or "DONE" not in finished:
-        why = "the machine ended early" if in_time else f"the machine was stopped after {options.timeout:.0f} s"
+        why = "the machine ended early" if in_time else f"the machine was stopped after {options.timeout} s"
         for name in outstanding:
             results.fails(name, f"no verdict: {why}")
         print("last console lines:\n" + "\n".join("          " + line for line in tail[-15:]))

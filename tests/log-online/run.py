@@ -100,6 +100,8 @@ class Suite:
     def build_own(self):
         self.binaries.mkdir(parents=True, exist_ok=True)
         for source in sorted((HERE / "programs").glob("*.c")):
+            if self.own(source.stem).exists() and self.own(source.stem).stat().st_mtime > source.stat().st_mtime:
+                continue
             result = subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", str(source), "-o",
                                      str(self.own(source.stem))], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     timeout=120, check=False)
@@ -528,6 +530,13 @@ class Suite:
         else:
             self.results.passes(name, f"({time.monotonic() - started:.2f} s)")
 
+    def build_all(self):
+        self.build_own()
+        for source in sorted({*RECORDED, *ACCULOCK, *FILTERED}):
+            self.race_case(source)
+        self.results.passes("build")
+        return self.results.finish()
+
     def run_all(self):
         self.build_own()
         wanted = [(name, function) for name, function in self.tests()
@@ -551,13 +560,15 @@ def main():
     parser.add_argument("--all", action="store_true", help="only record and replay, but all programs of tests/races in all their builds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests to run at once")
     parser.add_argument("--kills", type=int, default=3, help="times to kill a recording monitor, its drain, and both")
+    parser.add_argument("--build-only", action="store_true", help="build what is run without --all, and run nothing")
     parser.add_argument("--directory", type=Path, default=harness.ROOT / "build" / "log-online", help="where the programs are built")
     options = parser.parse_args()
     if not os.access(options.trapline, os.X_OK):
         sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
     options.trapline = options.trapline.resolve()
     options.directory = options.directory.resolve()
-    return Suite(options).run_all()
+    suite = Suite(options)
+    return suite.build_all() if options.build_only else suite.run_all()
 
 
 if __name__ == "__main__":

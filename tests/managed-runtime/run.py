@@ -102,7 +102,7 @@ class Suite:
         report = Path(self.scratch.name, "report.json")
         report.unlink(missing_ok=True)
         outcome = harness.run([str(self.options.trapline), "run", f"--policy={self.options.policy}", f"--json={report}", "--", *arguments],
-                              cwd=self.scratch.name, env=environment, timeout=LIMIT, marker=f"managed-{os.getpid()}")
+                              cwd=self.scratch.name, env=environment, timeout=LIMIT * self.options.patience, marker=f"managed-{os.getpid()}")
         output = outcome.stderr.decode(errors="replace")[-3000:]
         if outcome.timed_out or outcome.status != 0 or not outcome.stdout.endswith(b"done\n"):
             return Verdict(), f"{outcome.status_text()}, output {outcome.stdout!r}\n{output}", outcome.seconds
@@ -189,6 +189,8 @@ def main():
     parser.add_argument("--policy", default="exact", help="under others hot code may go unseen")
     parser.add_argument("--attempts", type=int, default=1,
                         help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
+    parser.add_argument("--patience", type=float, default=1, help="factor on the time limits")
+    parser.add_argument("--build-only", action="store_true", help="build and run nothing")
     parser.add_argument("--table", action="store_true", help="each program by itself, and the table in Markdown")
     parser.add_argument("--filter", default="", help="only cases whose COLLECTOR.VARIANT begins with this")
     parser.add_argument("--workload", action="append", help="only this program")
@@ -199,6 +201,8 @@ def main():
     complaint = suite.build()
     if complaint:
         suite.results.fails("build", "", complaint)
+    elif options.build_only:
+        suite.results.passes("build")
     elif options.table:
         suite.table()
     else:

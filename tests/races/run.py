@@ -227,7 +227,7 @@ class Suite:
 
     def test(self, case):
         options = self.options
-        lack = lacking(case)
+        lack = next((reason for pattern, reason in options.leave_out if fnmatch.fnmatch(case.name, pattern)), "") or lacking(case)
         if lack:
             self.results.skips(case.name, lack)
             return
@@ -310,6 +310,7 @@ def main():
                         help="a wrong verdict counts if it comes this many times in a row; the earlier ones are printed")
     parser.add_argument("--filter", default="*", help="only programs that match one of these patterns, as 'sync/*,*.static'")
     parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
+    parser.add_argument("--leave-out", nargs=2, action="append", default=[], metavar=("PATTERN", "REASON"), help="skip these programs, and say why")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")
     parser.add_argument("--patience", type=float, default=1, help="factor on the time limits of runs under trapline")
     parser.add_argument("--directory", type=Path, help="where the programs are built (default: build/ and the name of their directory)")

@@ -115,7 +115,7 @@ class Suite:
         else:
             argv = [*prefix, *argv]
         patience = self.options.patience if prefix else 1
-        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, stdin=case.stdin,
+        outcome = harness.run(argv, cwd=work, env=env, timeout=case.timeout * patience, patience=0.3 * patience, stdin=case.stdin,
                               marker=f"{case.name}-{os.getpid()}")
         tree = {path: what for path, what in tree_of(work).items()
                 if not any(fnmatch.fnmatch(path, pattern) for pattern in case.ignore)}
@@ -147,6 +147,10 @@ class Suite:
         return found
 
     def run_case(self, case):
+        for pattern, reason in self.options.leave_out:
+            if re.search(pattern, case.name):
+                self.results.skips(case.name, reason)
+                return
         missing = harness.installed(case.packages)
         if missing:
             self.results.skips(case.name, f"not installed: {' '.join(missing)}; tools/setup installs them")
@@ -231,6 +235,7 @@ def main():
                         help="with everything checked in the code cache from the first instruction on")
     parser.add_argument("--patience", type=float, help="factor on the time limits of the monitor's runs: 3 with --races, else 1")
     parser.add_argument("--filter", default="", help="regular expression on the names")
+    parser.add_argument("--leave-out", nargs=2, action="append", default=[], metavar=("REGEX", "REASON"), help="skip these cases, and say why")
     parser.add_argument("--tag", choices=["fast", "full"], default="full", help="fast: the part for CI")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)

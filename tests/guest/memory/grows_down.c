@@ -4,7 +4,7 @@ int main(void) {
   CatchFaults();
   char* area = Map(2048 * kPage, PROT_NONE);
   munmap(area, 2048 * kPage);
-  char* top = area + 2047 * kPage;
+  char* top = area + 2046 * kPage;  // with a free page above
   char* p = mmap(top, kPage, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
   Fact(p == top, "a page that grows down");

@@ -45,5 +45,7 @@ int main(void) {
     __cpuid(0x80000002 + i, words[0], words[1], words[2], words[3]);
   }
   Fact(true, "a processor called %s", brand);
+  Fact(true, "a first-level data cache of %ld bytes in lines of %ld",
+       sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL1_DCACHE_LINESIZE));
   return Done();
 }
