@@ -410,6 +410,8 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
                       const std::function<void()>& prepare, const TranslatorOptions& options,
                       bool exact) {
   prepare();
+  RunNatively(function, arguments);  // the loader binds what it calls
+  prepare();
   auto native = StatesNatively(function, arguments);
   auto cached = StatesInCache(function, arguments, prepare, options);
   if (!exact) {
