@@ -44,7 +44,7 @@ def interrupt():
     # The shell that started it is interrupted as well.
     print("shell:", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     pid, fd = spawn(["bash", "-c", "trap : INT; " + " ".join(RUN) + " sh -c 'echo ready; exec cat'; echo status $?"])
-    read_until(fd, b"ready")
+    read_until(fd, b"ready\r\n")
     os.write(fd, b"typed\n")
     print(read_until(fd, b"typed\r\ntyped"))
     os.write(fd, b"\x03")
