@@ -1328,6 +1328,13 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
   const long result = Host(syscall(SYS_mremap, address, old_size, new_length, flags, new_address));
   if (result < 0) {
     for (const Range& range : claimed) munmap(Pointer(range.start), range.end - range.start);
+    // Linux before 6.17 looks at the source only when what was at the destination is gone.
+    if (to_fixed) {
+      for (const Range& own : OwnParts(new_address, new_address + new_size)) {
+        unsigned char there = 0;
+        if (mincore(Pointer(own.start), kPageSize, &there) != 0) Remove(own.start, own.end);
+      }
+    }
     return result;
   }
   if (states_ && old_size != 0) {

@@ -38,17 +38,17 @@ def read_until(fd, pattern, limit=20.0):
 def interrupt():
     pid, fd = spawn(["sh", "-c", " ".join(RUN) + " sh -c 'tty -s && echo tty; echo ready; sleep 30; echo not here'; echo status $?; trap : INT; "
                      + " ".join(RUN) + " cat; echo status $?"])
-    print(read_until(fd, b"ready"))
+    print(read_until(fd, b"ready\r\n"))
     time.sleep(0.5)
     os.write(fd, b"\x03")
     # The shell that started it is interrupted as well.
     print("shell:", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     pid, fd = spawn(["bash", "-c", "trap : INT; " + " ".join(RUN) + " sh -c 'echo ready; exec cat'; echo status $?"])
-    read_until(fd, b"ready")
+    read_until(fd, b"ready\r\n")
     os.write(fd, b"typed\n")
-    print(read_until(fd, b"typed\r\ntyped"))
+    print(read_until(fd, b"typed\r\ntyped\r\n"))
     os.write(fd, b"\x03")
-    print(read_until(fd, rb"status \d+"))
+    print(read_until(fd, rb"status \d+\r\n"))
     os.waitpid(pid, 0)
 
 
