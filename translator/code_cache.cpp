@@ -865,7 +865,8 @@ class CodeCache::RegionBuilder {
       return size == 4 ? std::int64_t{word} : size == 1 ? std::int64_t{byte} : 0;
     };
     if ((opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6a) return -8;
-    if (opcode >= 0x58 && opcode <= 0x5f && opcode != 0x5c) return 8;
+    const bool pops_rsp = opcode == 0x5c && (in.rex & 1) == 0;
+    if (opcode >= 0x58 && opcode <= 0x5f && !pops_rsp) return 8;
     if (!in.rex_w() || in.operand_size_prefix) return {};
     if ((opcode == 0x81 || opcode == 0x83) && !in.modrm_is_memory() && in.rm() == kRsp) {
       const std::int64_t by = number(in.immediate_offset, in.immediate_size);
