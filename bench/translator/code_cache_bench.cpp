@@ -115,6 +115,15 @@ double Seconds(const std::function<void()>& run) {
   return best;
 }
 
+TranslatorOptions OwnCode() {
+  TranslatorOptions options;
+  options.read_code = [](std::uint64_t address, std::uint8_t* to, std::size_t size) {
+    std::memcpy(to, reinterpret_cast<const void*>(address), size);
+    return size;
+  };
+  return options;
+}
+
 using Function = std::uint64_t (*)(std::uint64_t*, std::uint64_t);
 
 void Measure(const char* name, Function function, double accesses, std::uint64_t* memory,
@@ -123,12 +132,8 @@ void Measure(const char* name, Function function, double accesses, std::uint64_t
   double cached[kModes] = {};
   std::uint64_t slow = 0;
   for (unsigned mode = kCopied; mode < kModes; ++mode) {
-    TranslatorOptions options;
+    TranslatorOptions options = OwnCode();
     options.shadow_stack = mode == kFrames;
-    options.read_code = [](std::uint64_t address, std::uint8_t* to, std::size_t size) {
-      std::memcpy(to, reinterpret_cast<const void*>(address), size);
-      return size;
-    };
     options.handler = Fill;
     options.filter = true;
     if (mode == kCopied) options.instrument = [](std::uint64_t) { return Instrument::kNone; };
@@ -177,12 +182,8 @@ void MeasureKernel(const NamedKernel& kernel, std::uint64_t* memory, unsigned ch
   double code[kModes] = {};
   const std::uint64_t expected = kernel.run(memory, kernel.rounds);
   for (unsigned mode = kCopied; mode < kModes; ++mode) {
-    TranslatorOptions options;
+    TranslatorOptions options = OwnCode();
     options.shadow_stack = mode == kFrames;
-    options.read_code = [](std::uint64_t address, std::uint8_t* to, std::size_t size) {
-      std::memcpy(to, reinterpret_cast<const void*>(address), size);
-      return size;
-    };
     options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
       ++g_slow;
       site->leaves_out = 1;
