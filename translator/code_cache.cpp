@@ -58,7 +58,8 @@ class NativeFloatControl {
 
 std::uint64_t AddressOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-std::uint32_t Bit(std::uint8_t reg) { return 1u << reg; }
+// None for kNoRegister.
+std::uint32_t Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
 
 bool IsRipRelative(const Instruction& in) {
   return in.modrm_is_memory() && (in.modrm & 0xc7) == 0x05;
