@@ -626,8 +626,7 @@ class CodeCache::RegionBuilder {
 
   // A base register alone is the address.
   static bool IsBaseAlone(const MemoryOperand& operand) {
-    return operand.base < 16 && operand.index == kNoRegister && operand.displacement == 0 &&
-           operand.segment == Segment::kNone && !operand.address_is_32_bits;
+    return MayBeInGroup(operand) && operand.displacement == 0;
   }
   // The register that holds the operand's address, its base or a scratch register.
   std::uint8_t EmitAddressToKeep(const Item& item, const MemoryOperand& operand) {
@@ -822,10 +821,11 @@ class CodeCache::RegionBuilder {
       if (item.rip != expected || (&item != &first && leaders_.contains(item.rip))) break;
       if (!item.valid || item.report || item.atomic || item.in.lock_prefix || IsString(item.in))
         break;
-      named |= NamedRegisters(item.in);
+      const std::uint16_t named_here = NamedRegisters(item.in);
+      named |= named_here;
       // One for the group, two for checks of other accesses.
       const auto free = std::count_if(scratch_.begin(), scratch_.end(), [&](std::uint8_t reg) {
-        return (NamedRegisters(item.in) & Bit(reg)) == 0;
+        return (named_here & Bit(reg)) == 0;
       });
       if (free < 3) break;
       const auto operands = item.check ? item.in.memory() : std::span<const MemoryOperand>();
@@ -851,6 +851,15 @@ class CodeCache::RegionBuilder {
     }
     return group;
   }
+  // A number of 4, 1 or 0 bytes in the instruction.
+  static std::int64_t SignedAt(const Item& item, unsigned offset, unsigned size) {
+    std::int8_t byte = 0;
+    std::int32_t word = 0;
+    std::memcpy(&byte, item.bytes + offset, size == 1 ? 1 : 0);
+    std::memcpy(&word, item.bytes + offset, size == 4 ? 4 : 0);
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is extended, as the processor does
+    return size == 1 ? std::int64_t{byte} : std::int64_t{word};
+  }
   // By how much the instruction changes the register; nothing: nobody knows.
   static std::optional<std::int64_t> ChangeOf(const Item& item, std::uint8_t reg) {
     const Instruction& in = item.in;
@@ -858,25 +867,18 @@ class CodeCache::RegionBuilder {
     if (reg != kRsp || in.encoding != Encoding::kLegacy || in.map != kMapOneByte) return {};
     const std::uint8_t opcode = in.opcode;
     const unsigned extension = in.modrm >> 3 & 7;
-    const auto number = [&](unsigned offset, unsigned size) {
-      std::int8_t byte = 0;
-      std::int32_t word = 0;
-      std::memcpy(&byte, item.bytes + offset, 1);
-      std::memcpy(&word, item.bytes + offset, size == 4 ? 4 : 0);
-      return size == 4 ? std::int64_t{word} : size == 1 ? std::int64_t{byte} : 0;
-    };
     if ((opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6a) return -8;
     const bool pops_rsp = opcode == 0x5c && (in.rex & 1) == 0;
     if (opcode >= 0x58 && opcode <= 0x5f && !pops_rsp) return 8;
     if (!in.rex_w() || in.operand_size_prefix) return {};
     if ((opcode == 0x81 || opcode == 0x83) && !in.modrm_is_memory() && in.rm() == kRsp) {
-      const std::int64_t by = number(in.immediate_offset, in.immediate_size);
+      const std::int64_t by = SignedAt(item, in.immediate_offset, in.immediate_size);
       if (extension == 0) return by;
       if (extension == 5) return -by;
     }
     if (opcode == 0x8d && in.modrm_is_memory() && in.reg() == kRsp && in.base == kRsp &&
         in.index == kNoRegister && !in.address_size_prefix)
-      return number(in.displacement_offset, in.displacement_size);
+      return SignedAt(item, in.displacement_offset, in.displacement_size);
     return {};
   }
   // Behind the instruction.
@@ -1382,14 +1384,9 @@ class CodeCache::RegionBuilder {
       out_.WithBase(0x8b, reg, kRsp, 0, true);
       if (reg != kRsp) Popped(item);
     } else if (opcode == 0x68 || opcode == 0x6a) {
-      std::int8_t byte = 0;
-      std::int32_t value = 0;
-      std::memcpy(&byte, item.bytes + in.immediate_offset, 1);
-      std::memcpy(&value, item.bytes + in.immediate_offset, opcode == 0x68 ? 4 : 0);
-      // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is extended, as the processor does
-      if (opcode == 0x6a) value = static_cast<int>(byte);
+      const std::int64_t value = SignedAt(item, in.immediate_offset, opcode == 0x68 ? 4 : 1);
       out_.Bytes({0x65, 0x48, 0xc7, 0x44, 0x24, 0xf8});
-      out_.Imm32(static_cast<std::uint64_t>(std::int64_t{value}));
+      out_.Imm32(static_cast<std::uint64_t>(value));
       out_.Lea(kRsp, kRsp, -8);
     } else if (opcode == 0x8f && !in.modrm_is_memory()) {
       out_.WithBase(0x8b, in.rm(), kRsp, 0, true);

@@ -25,7 +25,7 @@ enum class FlagUse : std::uint8_t {
 FlagUse StatusFlagUse(const Instruction& instruction);
 
 // Whether the instruction neither reads nor changes a status flag, and does not use rax. False for
-// what is not known here; true for moves, and arithmetic in vector registers.
+// what is not known here; true for moves, push and pop, and arithmetic in vector registers.
 bool LeavesFlagsAndRax(const Instruction& instruction);
 
 // The instruction names ah, ch, dh or bh, so that it must not get a REX prefix.
