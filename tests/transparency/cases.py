@@ -271,7 +271,7 @@ PROCESS = [
          prepare="printf '#!/bin/sh\\necho inner \"$@\"\\n' >inner; chmod +x inner;"
                  " printf '#!./inner flag\\n' >outer; chmod +x outer"),
     Case("exec-chain", ["sh", "-c", "exec env A=1 sh -c 'exec nice -n 1 sh -c \"echo \\$A \\$0; exit 9\" name'"], status=9, expect="1 name"),
-    Case("orphan-outlives-parent", "$RUN bash -c '(sleep 0.4; echo late >late) & disown; echo parent gone'; ls; sleep 1.5; cat late",
+    Case("orphan-outlives-parent", "$RUN bash -c '(sleep 1; echo late >late) & disown; echo parent gone'; ls; for _ in $(seq 200); do [ -s late ] && break; sleep 0.05; done; cat late",
          driver=True, expect="parent gone\nlate"),
     Case("static-true", ["busybox", "true"], packages=("busybox-static",)),
     Case("deep-recursion", ["bash", "-c", "f() { [ $1 -eq 0 ] && echo bottom || f $(($1 - 1)); }; f 1500"], expect="bottom"),

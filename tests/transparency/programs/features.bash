@@ -19,12 +19,12 @@ echo text >&9
 cat scratch
 read -r -t 0.2 never < <(sleep 1)
 echo "read timeout $(($? > 128))"
-trap 'echo alarm' ALRM
+trap 'echo alarm; alarmed=yes' ALRM
 (sleep 0.1; kill -ALRM $$) &
 wait $!
-sleep 0.2
+until [ "$alarmed" ]; do sleep 0.02; done
 printf '%(%Y-%m-%d)T\n' 0
-time -p true 2>/dev/null
+{ time -p true; } 2>&1 | tr 0-9 n
 [[ abc123 =~ ([a-z]+)([0-9]+) ]] && echo "${BASH_REMATCH[@]}"
 cat <<END | while read -r word; do echo "word $word"; done
 here $((6 * 7))

@@ -4,6 +4,7 @@ child=$!
 for _ in $(seq 400); do [ -s count ] && break; sleep 0.05; done
 kill -STOP "$child"
 sleep 0.4
+for _ in $(seq 400); do grep -q '^State:.T' "/proc/$child/status" && break; sleep 0.05; done
 echo "stopped $(awk '/^State/ {print $2}' "/proc/$child/status")"
 kill -CONT "$child"
 wait "$child"
