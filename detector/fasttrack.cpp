@@ -144,30 +144,20 @@ void FastTrack::OnPair(const Event& event, std::uint64_t index, Cell cells) {
 }
 
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
-  constexpr std::size_t kMost = 1 << 18;  // repeats are told long before they are as old as that
   if (thread >= moments_.size()) moments_.resize(thread + 1);
-  auto& [moments, clocks] = moments_[thread];
-  const Clock clock = synchronisation_.EpochOf(thread).clock();
-  if (!clocks.empty() && clocks.back() == clock) return;
+  MomentHistory& moments = moments_[thread];
   // A late event's may be told after one of the monitor's own.
-  if (!moments.empty()) moment = std::max(moment, moments.back());
-  moments.push_back(moment);
-  clocks.push_back(clock);
-  if (moments.size() < 2 * kMost) return;
-  moments.erase(moments.begin(), moments.begin() + kMost);
-  clocks.erase(clocks.begin(), clocks.begin() + kMost);
+  moments.Add(std::max(moment, moments.latest_moment()), synchronisation_.EpochOf(thread).clock());
 }
 
 void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   if (earlier.thread >= moments_.size()) return;
-  const auto& [moments, clocks] = moments_[earlier.thread];
-  const auto next = std::upper_bound(moments.begin(), moments.end(), earlier.aux);
-  if (next == moments.begin()) return;
+  const std::optional<Clock> clock = moments_[earlier.thread].ClockAt(earlier.aux);
+  if (!clock) return;
   Event event = earlier;
   event.kind = earlier.kind == EventKind::kEarlierWrite ? EventKind::kWrite : EventKind::kRead;
   event.aux = 0;
-  const auto at = static_cast<std::size_t>(next - moments.begin()) - 1;
-  const Epoch epoch(event.thread, clocks[at]);
+  const Epoch epoch(event.thread, *clock);
   const Epoch moment(event.thread, epoch.clock() + 1);  // some time in it
   // Of two that read what a third one has repeated, the first one tells of that, and the second one
   // may have been handled by then.

@@ -12,6 +12,7 @@
 #include "detector/fasttrack_core.h"
 #include "detector/happens_before_detector.h"
 #include "detector/moment_clocks.h"
+#include "detector/moment_history.h"
 
 namespace trapline {
 
@@ -229,12 +230,8 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
   // The same for an access to two words, InEpoch or not.
   [[gnu::noinline]] void OnPair(const Event& event, std::uint64_t index, Cell cells);
 
-  // From which moment on a thread's clock was what, ascending. Older ones nobody asks for.
-  struct Moments {
-    std::vector<std::uint64_t> moments;  // apart from the clocks, since they are searched
-    std::vector<Clock> clocks;
-  };
-  std::vector<Moments> moments_;  // by thread
+  // By thread. Repeats are told long before what is kept here ends.
+  std::vector<MomentHistory> moments_;
 
   FastTrackAnalysis analysis_;
   std::string_view name_;

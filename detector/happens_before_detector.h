@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "detector/access_history.h"
@@ -16,10 +17,39 @@ namespace trapline {
 
 // Atomic accesses of some bytes, and the clock that their release operations published.
 template <class ObjectClock>
-struct AtomicCell {
+struct AtomicAccesses {
   ObjectClock released;
   AccessHistory reads;
   AccessHistory writes;
+};
+
+// A cell of shadow memory for them. Of those around an atomic variable, which come to be with its
+// own, most stay empty.
+template <class ObjectClock>
+class AtomicCell {
+ public:
+  using Accesses = AtomicAccesses<ObjectClock>;
+
+  AtomicCell() = default;
+  AtomicCell(const AtomicCell& other)
+      : accesses_(other.accesses_ ? std::make_unique<Accesses>(*other.accesses_) : nullptr) {}
+  AtomicCell& operator=(const AtomicCell& other) {
+    if (this != &other) accesses_ = AtomicCell(other).accesses_;
+    return *this;
+  }
+  AtomicCell(AtomicCell&&) noexcept = default;
+  AtomicCell& operator=(AtomicCell&&) noexcept = default;
+  ~AtomicCell() = default;
+
+  // Null: there were none.
+  Accesses* Existing() const { return accesses_.get(); }
+  Accesses& Get() {
+    if (!accesses_) accesses_ = std::make_unique<Accesses>();
+    return *accesses_;
+  }
+
+ private:
+  std::unique_ptr<Accesses> accesses_;
 };
 
 // Derived provides what DetectorBase asks for but OnAtomic and OnSynchronise, and
@@ -109,7 +139,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     if (event.kind == EventKind::kAtomicWrite || !Acquires(event.order)) return;
     atomics_.ForEachExisting(event.address, event.size,
                              [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-                               synchronisation_.AtomicAcquire(event.thread, cell.released);
+                               if (const auto* const accesses = cell.Existing())
+                                 synchronisation_.AtomicAcquire(event.thread, accesses->released);
                              });
   }
   void AtomicRelease(const Event& event) {
@@ -117,7 +148,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     const bool continues_sequence = event.kind == EventKind::kAtomicRmw;
     atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-      synchronisation_.AtomicRelease(event.thread, cell.released, continues_sequence);
+      synchronisation_.AtomicRelease(event.thread, cell.Get().released, continues_sequence);
     });
     synchronisation_.Increment(event.thread);
   }
@@ -127,7 +158,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
                             MakeAccess(event, index)};
     atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-      AccessHistory& history = IsWrite(event.kind) ? cell.writes : cell.reads;
+      AccessHistory& history = IsWrite(event.kind) ? cell.Get().writes : cell.Get().reads;
       if (derived().RecordsAtomics()) {
         history.Put(entry);
       } else {
@@ -171,6 +202,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     const VectorClock& clock = synchronisation_.ClockOf(event.thread);
     atomics_.ForEachExisting(
         event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
+          const auto* const accesses = cell.Existing();
+          if (accesses == nullptr) return;
           const auto check = [&](const AccessHistory& history) {
             for (const TimedAccess& prior : history) {
               if (!clock.Covers(prior.epoch) && derived().Unprotected(prior, event)) {
@@ -178,8 +211,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
               }
             }
           };
-          check(cell.writes);
-          if (event.kind == EventKind::kWrite) check(cell.reads);
+          check(accesses->writes);
+          if (event.kind == EventKind::kWrite) check(accesses->reads);
         });
   }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "shadow-pages/address.h"
 
@@ -47,6 +49,26 @@ class PageBits {
   }
 
   std::array<std::uint64_t, kPageSize / kBits> words_{};
+};
+
+// The same where most pages have no bit that is set: then it takes no memory.
+class SparsePageBits {
+ public:
+  bool test(std::uint64_t at) const { return bits_ != nullptr && bits_->test(at); }
+  void set(std::uint64_t at) {
+    if (bits_ == nullptr) bits_ = std::make_unique<PageBits>();
+    bits_->set(at);
+  }
+  void Clear(std::uint64_t first, std::uint64_t end) {
+    if (bits_ != nullptr) bits_->Clear(first, end);
+  }
+  template <class Visit>
+  void ForEach(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+    if (bits_ != nullptr) bits_->ForEach(first, end, std::forward<Visit>(visit));
+  }
+
+ private:
+  std::unique_ptr<PageBits> bits_;
 };
 
 }  // namespace trapline

@@ -61,7 +61,10 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     : space_(space),
       observer_(observer),
       repeats_([this] { return threads_.front()->next_event(); },
-               [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
+               [this](const RepeatedAccess& access) {
+                 TellRepeatLocked(access);
+                 if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
+               }) {
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);

@@ -173,8 +173,8 @@ class Tracking {
   // address of its first byte.
   struct PageWords {
     PageBits plainly_written;           // before any atomic instruction
-    PageBits atomic;                    // by an atomic instruction, or one that debug info calls so
-    PageBits no_atomic_variable;        // debug info was asked
+    SparsePageBits atomic;              // by an atomic instruction, or one that debug info calls so
+    SparsePageBits no_atomic_variable;  // debug info was asked
     std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
   };
   // A page asked for lately; page 0: none.

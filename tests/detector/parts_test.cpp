@@ -12,6 +12,7 @@
 #include "detector/barrier_rounds.h"
 #include "detector/block_pool.h"
 #include "detector/lockset.h"
+#include "detector/moment_history.h"
 #include "detector/page_table.h"
 #include "detector/reader_list.h"
 #include "detector/runtime_scopes.h"
@@ -294,6 +295,43 @@ TEST(AccessPlacesTest, ThereAreOnlySoMany) {
   places.Collect(std::vector<bool>(places.id_limit()));
   EXPECT_FALSE(places.WantsCollection());
   EXPECT_NE(places.IdOf({1, 0, 8, 0, kMost}), 0U);
+}
+
+TEST(MomentHistoryTest, AgreesWithAMap) {
+  for (const std::uint64_t farthest :
+       {std::uint64_t{3}, std::uint64_t{1} << 20, std::uint64_t{1} << 33}) {
+    std::mt19937_64 random(farthest);
+    MomentHistory history;
+    std::map<std::uint64_t, Clock> expected;
+    EXPECT_FALSE(history.ClockAt(5));
+    std::uint64_t moment = 10;
+    Clock clock = 7;
+    for (int i = 0; i < 30'000; ++i) {
+      moment += random() % farthest;
+      clock += random() % 3 == 0 ? 0 : random() % farthest;
+      history.Add(moment, clock);
+      // A clock that stays what it was counts from where it became that.
+      if (expected.empty() || expected.rbegin()->second != clock) expected[moment] = clock;
+      const std::uint64_t wanted = random() % (moment + 5);
+      const auto next = expected.upper_bound(wanted);
+      const auto found = history.ClockAt(wanted);
+      if (next == expected.begin()) {
+        ASSERT_FALSE(found) << wanted;
+      } else {
+        ASSERT_EQ(found, std::prev(next)->second) << wanted;
+      }
+    }
+    EXPECT_EQ(history.latest_moment(), expected.rbegin()->first);
+  }
+}
+
+TEST(MomentHistoryTest, ForgetsOnlyWhatIsOld) {
+  constexpr std::uint64_t kAdded = 3 * MomentHistory::kLeast;
+  MomentHistory history;
+  for (std::uint64_t i = 0; i < kAdded; ++i) history.Add(10 * i, i + 1);
+  EXPECT_FALSE(history.ClockAt(10 * MomentHistory::kLeast));
+  for (std::uint64_t i = kAdded - MomentHistory::kLeast; i < kAdded; ++i)
+    ASSERT_EQ(history.ClockAt(10 * i + 9), i + 1);
 }
 
 TEST(ReaderListTest, KeepsTheLastReadOfEachThread) {

@@ -1,0 +1,83 @@
+// What the clock of a thread was at earlier moments.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "detector/epoch.h"
+
+namespace trapline {
+
+// From which moment on a thread's clock was what. Eight bytes for each change of it: a program
+// that releases locks all the time has hundreds of thousands. Not thread-safe.
+class MomentHistory {
+ public:
+  // So many changes at least are kept, the latest ones.
+  static constexpr std::size_t kLeast = std::size_t{1} << 18;
+
+  // Neither is less than the last time.
+  void Add(std::uint64_t moment, Clock clock) {
+    if (!pieces_.empty() && pieces_.back().LatestClock() == clock) return;
+    if (pieces_.empty() || !pieces_.back().Has(moment, clock)) AddPiece(moment, clock);
+    Piece& last = pieces_.back();
+    last.changes.push_back({static_cast<std::uint32_t>(moment - last.moment),
+                            static_cast<std::uint32_t>(clock - last.clock)});
+    ++size_;
+  }
+
+  // The latest moment given to Add; 0: none.
+  std::uint64_t latest_moment() const {
+    return pieces_.empty() ? 0 : pieces_.back().moment + pieces_.back().changes.back().moment;
+  }
+
+  // The clock at `moment`; nothing if that is before all that is kept.
+  std::optional<Clock> ClockAt(std::uint64_t moment) const {
+    const auto after = std::upper_bound(
+        pieces_.begin(), pieces_.end(), moment,
+        [](std::uint64_t wanted, const Piece& piece) { return wanted < piece.moment; });
+    if (after == pieces_.begin()) return std::nullopt;
+    const Piece& piece = *std::prev(after);
+    const auto next =
+        std::upper_bound(piece.changes.begin(), piece.changes.end(), moment - piece.moment,
+                         [](std::uint64_t wanted, const Change& at) { return wanted < at.moment; });
+    return piece.clock + std::prev(next)->clock;  // the first change is at 0
+  }
+
+ private:
+  static constexpr std::size_t kInPiece = 4096;
+
+  // Both from those of the piece.
+  struct Change {
+    std::uint32_t moment;
+    std::uint32_t clock;
+  };
+  struct Piece {
+    std::uint64_t moment;
+    Clock clock;
+    std::vector<Change> changes;
+
+    bool Has(std::uint64_t at, Clock value) const {
+      constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+      return changes.size() < kInPiece && at - moment <= kMost && value - clock <= kMost;
+    }
+    Clock LatestClock() const { return clock + changes.back().clock; }
+  };
+
+  void AddPiece(std::uint64_t moment, Clock clock) {
+    if (!pieces_.empty() && size_ - pieces_.front().changes.size() >= kLeast) {
+      size_ -= pieces_.front().changes.size();
+      pieces_.pop_front();
+    }
+    pieces_.push_back({moment, clock, {}});
+  }
+
+  std::deque<Piece> pieces_;
+  std::size_t size_ = 0;  // changes
+};
+
+}  // namespace trapline
