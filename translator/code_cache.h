@@ -120,6 +120,8 @@ struct CacheStatistics {
   std::uint64_t code_bytes = 0;
 };
 
+class RegionBuilder;
+
 class CodeCache {
  public:
   // Throws std::bad_alloc when there is no memory below 2 GiB.
@@ -184,9 +186,8 @@ class CodeCache {
   std::uint64_t code_end() const { return memory_.code + options_.code_size; }
 
  private:
-  struct Item;
+  friend class RegionBuilder;  // makes regions
   struct Region;
-  class RegionBuilder;
 
   // A direct branch out of a region.
   struct Link {
@@ -218,6 +219,17 @@ class CodeCache {
     bool compared = false;
     bool stops_when_equal = false;
     std::uint8_t length = 0;  // of the instruction at rip, with the three above
+  };
+
+  // The copy of some code, [begin, end) in the cache.
+  struct Region {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::vector<Mapping> mappings;  // their offsets count from begin
+    // [first, last] byte of the program's instructions that it was made from.
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> instructions;
+    std::vector<std::uint64_t> links;
+    bool removed = false;
   };
 
   static constexpr std::uint64_t kNoKey =

@@ -1,0 +1,355 @@
+// Copies one region of the program's code for the cache, with its accesses checked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "translator/code_cache.h"
+#include "translator/emitter.h"
+#include "translator/instruction.h"
+#include "translator/register_use.h"
+
+namespace trapline {
+
+inline constexpr std::uint8_t kConditionEqual = 4;
+inline constexpr std::uint8_t kConditionNotEqual = 5;
+
+inline std::uint64_t AddressOf(const void* pointer) {
+  return reinterpret_cast<std::uint64_t>(pointer);
+}
+
+// None for kNoRegister.
+constexpr std::uint32_t Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
+
+inline bool IsOneByte(const Instruction& in, std::uint8_t opcode) {
+  return in.encoding == Encoding::kLegacy && in.map == kMapOneByte && in.opcode == opcode;
+}
+
+inline bool IsString(const Instruction& in) {
+  return in.operand_count != 0 && in.operands[0].pattern == Pattern::kRepeated;
+}
+
+// Everything it makes is added to the cache at the end, so that nothing is left of a failure. Not
+// thread-safe; for one region.
+class RegionBuilder {
+ public:
+  RegionBuilder(CodeCache& cache, std::uint64_t address)
+      : cache_(cache),
+        options_(cache.options_),
+        out_(address),
+        region_(std::make_unique<Region>()) {
+    region_->begin = address;
+  }
+
+  // Reads the program's code from `rip` on; false: there is none.
+  bool Discover(std::uint64_t rip);
+  // Copies it.
+  void Emit();
+
+  const Emitter& out() const { return out_; }
+
+  // Adds the region to the cache; its bytes are in place.
+  void Publish();
+
+ private:
+  struct Item {
+    std::uint64_t rip = 0;
+    bool valid = false;       // false: no instruction, or one that must be stepped
+    bool instrument = false;  // goes through the mirror
+    bool check = false;
+    bool atomic = false;      // told of before and after
+    bool only_reads = false;  // OnlyReadsMemory: a load that is known to be atomic
+    bool report = false;      // TranslatorOptions::report_at
+    bool flags_live = false;  // from here on
+    Instruction in;
+    std::uint8_t bytes[kMaximumInstructionLength] = {};
+
+    std::uint64_t next() const { return rip + in.length; }
+  };
+  using Region = CodeCache::Region;
+  using Mapping = CodeCache::Mapping;
+
+  struct PendingLink {
+    std::uint32_t displacement;
+    std::uint64_t target;
+    bool kept;  // it is taken with kept_ saved
+    std::uint64_t stub = 0;
+  };
+
+  // --- what the program's registers are, at every byte
+
+  void Begin(std::uint64_t rip);
+  void Mark();
+
+  // --- thread page
+
+  std::uint64_t Slot(std::size_t offset) const { return cache_.SlotAddress(offset); }
+  std::uint64_t Saved(std::uint8_t reg) const {
+    return Slot(offsetof(CacheThread, saved)) + 8u * reg;
+  }
+  std::uint64_t StackTop() const {
+    return Slot(offsetof(CacheThread, stack)) + CacheThread::kStackSize;
+  }
+
+  void Save(std::uint8_t reg);
+  void Restore(std::uint8_t reg);
+  void RestoreAll(std::uint8_t except = kNoRegister);
+
+  void RestoreLow(std::uint8_t except = kNoRegister);
+  // All but rax while the flags are there.
+  void RestoreNamed(const Item& item);
+
+  void ToSlowStack();
+  void FromSlowStack();
+
+  // --- blocks
+
+  // Instructions that something other than their predecessor may go to.
+  void FindLeaders();
+
+  // In the blocks of loops one scratch register is saved from end to end, and branches between them
+  // leave it so: saved and restored in each block it would go through memory in every round. None
+  // where the loops' instructions name them all, or none of them is checked.
+  void FindLoops();
+  void HaveKept() {
+    state_.saved = static_cast<std::uint16_t>(Bit(kept_));
+    Mark();
+  }
+  bool KeptIsSaved() const { return kept_ != kNoRegister && (state_.saved & Bit(kept_)) != 0; }
+
+  // A block of a loop has two labels: where others come in, with all registers in their places, and
+  // behind that, where kept_ has been saved.
+  void BeginBlock(std::uint64_t rip);
+
+  // The scratch registers of a block, those first that its instructions do not name.
+  void ChooseScratch(std::map<std::uint64_t, Item>::const_iterator at);
+
+  // Within a block an access that was checked is not checked again: nothing that ends the thread's
+  // epoch is in between.
+  struct Checked {
+    MemoryOperand operand;
+    bool write;
+  };
+  bool AlreadyChecked(const MemoryOperand& operand) const;
+  void ForgetChecks(const Item& item);
+
+  // --- leaving
+
+  void EmitExit(ExitKind kind, std::uint64_t argument);
+
+  // With all registers in their places but for kept_, if that is saved.
+  void EmitBranch(std::uint64_t target);
+  void EmitBranchIf(std::uint8_t condition, std::uint64_t target);
+
+  // The target is in rax, which is saved.
+  void EmitLookup();
+
+  // --- operands
+
+  // Scratch registers that the instruction does not name: one that is saved already if possible.
+  std::uint8_t Scratch(const Item& item, unsigned number) const;
+
+  // to = linear address of the operand, all registers being the program's but for saved ones it
+  // does not name.
+  void EmitAddress(const Item& item, const MemoryOperand& operand, std::uint8_t to,
+                   std::uint8_t other);
+
+  // --- checks (region_checks.cpp)
+
+  void EmitSlowCall(const AccessSite* site, std::uint64_t stub);
+
+  void EmitSimpleCheck(const Item& item, const MemoryOperand& operand);
+
+  // A base register alone is the address.
+  static bool IsBaseAlone(const MemoryOperand& operand) {
+    return MayBeInGroup(operand) && operand.displacement == 0;
+  }
+  // The register that holds the operand's address, its base or a scratch register.
+  std::uint8_t EmitAddressToKeep(const Item& item, const MemoryOperand& operand);
+
+  // Where flags are live, they are in rax from here on.
+  void KeepFlags(const Item& item);
+
+  // to = the address in `address`, which is in its slot if that is rax and the flags are there.
+  void CopyAddress(std::uint8_t to, std::uint8_t address);
+
+  // Every access is looked for in the filter; out of line is what becomes of those not found.
+  void EmitFilterCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
+                       const AccessSite* placed);
+
+  // Most accesses of hot code are left out: that is asked first, with one scratch register, and all
+  // else, the address in full included, is out of line.
+  void EmitSectorCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
+                       const AccessSite* placed);
+
+  // An access that is not left out.
+  struct Telling {
+    const Item& item;
+    MemoryOperand operand, seen;
+    const AccessSite* placed;
+    bool computes = false;  // its address, into `address`; else that holds it
+    std::uint8_t address = kNoRegister;
+    std::uint8_t cell = kNoRegister;  // a scratch register
+  };
+  // Where the jumps lead to: the access is looked for in the filter and, if it is not there, told.
+  void TellOutOfLine(const Telling& telling, const std::vector<std::uint32_t>& jumps);
+  // What the slow path is told; `other` is free. Changes no flags.
+  void EmitArgument(std::uint8_t address, std::uint8_t other);
+
+  // Accesses of a block that lie within the length of a sector, by their distances from one base
+  // register, as pushes and pops do: what the thread need not tell of both sectors that they may
+  // lie in is found out once.
+  struct Group {
+    std::uint8_t rights = kNoRegister;  // a scratch register; none: there is no group
+    std::uint8_t base = kNoRegister;
+    std::int64_t low = 0, high = 0;  // [low, high) from the base at the first of them
+    std::int64_t moved = 0;          // the base since then
+    unsigned members = 0;
+    std::uint64_t last = 0;   // instruction
+    std::uint16_t named = 0;  // by instructions up to that
+  };
+  // Fewer cost as much one by one: 6 instructions each; of a group 11, 2 for each, and rights
+  // saved.
+  static constexpr unsigned kFewestInGroup = 4;
+
+  static bool MayBeInGroup(const MemoryOperand& operand) {
+    return operand.base < 16 && operand.index == kNoRegister && operand.segment == Segment::kNone &&
+           !operand.address_is_32_bits;
+  }
+  bool InGroup(const MemoryOperand& operand) const;
+  // Begins a group with this operand, unless that does not pay.
+  bool EmitGroup(const Item& item, const MemoryOperand& operand);
+  Group FindGroup(const Item& first, std::uint8_t base) const;
+  // A number of 4, 1 or 0 bytes in the instruction.
+  static std::int64_t SignedAt(const Item& item, unsigned offset, unsigned size);
+  // By how much the instruction changes the register; nothing: nobody knows.
+  static std::optional<std::int64_t> ChangeOf(const Item& item, std::uint8_t reg);
+  // Behind the instruction.
+  void MoveGroup(const Item& item);
+
+  // Compares the filter's cell of an access at `address`, which `other` is a copy of, with what it
+  // holds if the access is to be skipped.
+  void EmitFilter(const MemoryOperand& seen, std::uint8_t address, std::uint8_t other);
+
+  // reg: an address, then what the thread need not tell of its sector.
+  void EmitRights(std::uint8_t reg);
+  // Tests whether the site leaves out what it accesses, by its rights; not zero: yes.
+  void EmitTest(const AccessSite& site, std::uint8_t rights);
+
+  AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const;
+
+  // The atomic operation is done: who waits for it may have to hear of that, too.
+  void EmitAfterAtomic(const Item& item);
+
+  // Between the checks of a block the flags may stay in rax, since taking them in and out costs as
+  // much as a check does. Not where the item, as it is emitted, uses either.
+  bool LetsFlagsBeInRax(const Item& item) const {
+    return item.valid && !item.report && !item.atomic && !NeedsRewrite(item) &&
+           LeavesFlagsAndRax(item.in);
+  }
+  void TakeFlagsFromRax(const Item& item);
+
+  void EmitFlagsBack();
+
+  static unsigned SignatureIndex(std::uint32_t size);
+
+  // --- flags that are live (region_checks.cpp)
+
+  // Finds out from which items on a status flag may be read before all are overwritten: the least
+  // such set, over the whole region, and of functions called by how they begin.
+  void FindLiveFlags();
+  bool MayReadFlags(const Item& item);
+  bool FlagsLiveAt(std::uint64_t rip);
+  // The same of code that is not of this region, which goes with it from now on.
+  bool FlagsLiveOutside(std::uint64_t rip);
+
+  // Checks of all operands. Scratch registers may be left saved.
+  void EmitChecks(const Item& item);
+
+  void EmitReport(const Item& item);
+
+  // --- the instructions themselves (region_instructions.cpp)
+
+  bool NeedsRewrite(const Item& item) const;
+
+  // The operand that ModRM says, for instructions that touch no memory too.
+  MemoryOperand ModrmOperand(const Item& item) const;
+
+  // The original bytes, with a gs prefix in place of segment prefixes.
+  void EmitOriginal(const Item& item, bool gs, bool without_repeat = false);
+
+  // The instruction with (base) as its operand; base other than rsp, rbp, r12, r13 or, without
+  // displacement, as it is.
+  void EmitWithBase(const Item& item, std::uint8_t base, bool gs);
+
+  void EmitItem(const Item& item);
+
+  void EmitBranchItem(const Item& item);
+
+  void EmitSystemCall(const Item& item);
+
+  // rax = where the indirect branch goes.
+  void EmitTarget(const Item& item);
+
+  void EmitReturnAddress(const Item& item, bool gs);
+
+  // The frame of a call whose return address lies at rsp - 8, before rsp moves.
+  void EmitShadowPush(const Item& item);
+
+  // Before rsp moves, the return address being in rax, which is saved.
+  void EmitShadowPop();
+
+  void EmitConditional(const Item& item);
+
+  // push, pop, pushf, popf, leave of instrumented items; false: none of them.
+  bool EmitStackItem(const Item& item);
+
+  // On the slow stack. Who single-steps itself is to be trapped after instructions of its own, not
+  // after those of the copy.
+  void EmitStepIfTrapFlag(const Item& item, std::uint8_t flags);
+
+  void EmitPopToMemory(const Item& item, std::uint8_t value, std::uint8_t address);
+
+  // The popped value is where it belongs, rsp is not yet.
+  void Popped(const Item& item);
+
+  // Of a string instruction that is repeated while it compares, or not at all: of one element.
+  void EmitElementChecks(const Item& item);
+
+  // ES cannot be overridden, so rdi is moved to the mirror and back.
+  void EmitStringItem(const Item& item);
+  void MoveRdi(std::uint8_t scratch, std::uint64_t by, bool to_mirror);
+
+  CodeCache& cache_;
+  const TranslatorOptions& options_;
+  Emitter out_;
+  std::unique_ptr<Region> region_;
+  std::map<std::uint64_t, Item> items_;
+  std::map<std::uint64_t, std::uint64_t> labels_;
+  std::vector<PendingLink> links_;
+  std::vector<std::function<void()>> cold_;
+  Mapping state_;
+  std::set<std::uint64_t> leaders_;
+  std::uint8_t kept_ = kNoRegister;   // the scratch register that loops keep saved
+  std::set<std::uint64_t> in_loops_;  // leaders of blocks that do
+  std::map<std::uint64_t, std::uint64_t> kept_labels_;
+  std::vector<Checked> checked_;
+  Group group_;
+  std::map<std::uint64_t, bool> flags_live_outside_;
+  // [first, last] byte of instructions of others that this region's code was chosen by.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> outside_;
+  std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
+  std::uint64_t first_ = 0;
+  std::uint16_t at_item_ = 0;  // registers that were saved when the item began
+  unsigned stepped_ = 0;
+};
+
+}  // namespace trapline
