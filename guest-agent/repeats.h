@@ -71,6 +71,8 @@ struct alignas(64) RepeatLine {
   // The site (translator/access_site.h) of each piece's last repeated read. Those of writes, which
   // are fewer, are in RepeatTableMemory::write_sites.
   std::uint32_t read_sites[kRepeatPieces];
+
+  friend bool operator==(const RepeatLine&, const RepeatLine&) = default;
 };
 static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
               offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS &&

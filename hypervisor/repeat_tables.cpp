@@ -254,7 +254,7 @@ void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {
   const bool pays = repeats - counted_ >= kTrial / 2;
   counted_ = repeats;
   if (enabled == 0) {
-    Clear();
+    Clear();  // what threads still noted then
     enabled = 1;
     weigh_at_ = checks + kTrial;
   } else if (pays) {
@@ -263,13 +263,18 @@ void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {
   } else {
     enabled = 0;
     TellAll(before);
+    // They may be empty for long, and take 16 MiB and more for each thread.
+    madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_DONTNEED);
     weigh_at_ = checks + pause_;
     pause_ = std::min(2 * pause_, kLongestPause);
   }
 }
 
 void RepeatTables::ClearTable(unsigned slot) {
-  ForEachLine(slot, [](RepeatLine& line) { line = {}; });
+  // Memory that was given back stays away.
+  ForEachLine(slot, [](RepeatLine& line) {
+    if (!(line == RepeatLine{})) line = {};
+  });
   std::ranges::fill(Repeats().used[slot], 0);
 }
 

@@ -194,6 +194,7 @@ class Execution {
     handled_ = Memory().next_event();
   }
   void TellAll() { tables_.TellAll(handled_); }
+  void Weigh(std::uint64_t checks) { tables_.Weigh(checks, handled_); }
 
   // The thread's last access was none.
   void Untell(const Event& event) {
@@ -442,6 +443,37 @@ TEST(Repeats, TheLastOneCounts) {
   ASSERT_EQ(execution.detector().races().size(), 1u);
   EXPECT_EQ(execution.detector().races()[0].first.ip, 5u);
   EXPECT_EQ(execution.detector().races()[0].second.ip, 2u);
+}
+
+// Pages of the tables that have memory.
+std::size_t TablePages() {
+  std::vector<unsigned char> pages(sizeof(agent::RepeatTableMemory) / 4096);
+  mincore(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), pages.data());
+  return static_cast<std::size_t>(std::count(pages.begin(), pages.end(), 1));
+}
+
+// What was repeated is told before the tables give their memory back, and later they are used
+// again.
+TEST(Repeats, TablesThatDoNotPayHaveNoMemory) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  WriteInEpochs(execution, 3, 4);
+  execution.HandleAll();
+  EXPECT_EQ(execution.repeats(), 2u);
+  EXPECT_GT(TablePages(), 0u);
+  execution.Weigh(std::uint64_t{1} << 21);
+  EXPECT_EQ(TablePages(), 0u);
+  WriteInEpochs(execution, 3, 4);
+  EXPECT_EQ(execution.repeats(), 2u);
+  execution.Do(Write(1, 0x1000, 4, 2));
+  EXPECT_EQ(execution.detector().races().size(), 1u);
+  execution.HandleAll();
+  execution.Weigh(std::uint64_t{1} << 30);
+  for (int i = 0; i < 4; ++i) {
+    execution.Do(Write(1, 0x1000, 4, 2));
+    execution.Do(Release(1, 7));
+  }
+  EXPECT_EQ(execution.repeats(), 5u);
 }
 
 // Another instruction may do to the same word what is not plain.
