@@ -42,7 +42,7 @@ class AtomicCell {
   ~AtomicCell() = default;
 
   // Null: there were none.
-  Accesses* Existing() const { return accesses_.get(); }
+  Accesses* Existing() { return accesses_.get(); }
   Accesses& Get() {
     if (!accesses_) accesses_ = std::make_unique<Accesses>();
     return *accesses_;
@@ -158,11 +158,13 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
                             MakeAccess(event, index)};
     atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-      AccessHistory& history = IsWrite(event.kind) ? cell.Get().writes : cell.Get().reads;
+      const auto history = [&](auto& accesses) -> AccessHistory& {
+        return IsWrite(event.kind) ? accesses.writes : accesses.reads;
+      };
       if (derived().RecordsAtomics()) {
-        history.Put(entry);
-      } else {
-        history.Remove(event.thread);
+        history(cell.Get()).Put(entry);
+      } else if (auto* const accesses = cell.Existing()) {
+        history(*accesses).Remove(event.thread);
       }
     });
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -69,15 +69,15 @@ class MomentHistory {
   };
 
   void AddPiece(std::uint64_t moment, Clock clock) {
-    if (!pieces_.empty() && size_ - pieces_.front().changes.size() >= kLeast) {
-      size_ -= pieces_.front().changes.size();
-      pieces_.pop_front();
-    }
+    std::size_t old = 0;
+    while (old < pieces_.size() && size_ - pieces_[old].changes.size() >= kLeast)
+      size_ -= pieces_[old++].changes.size();
+    pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(old));
     pieces_.push_back({moment, clock, {}});
   }
 
-  std::deque<Piece> pieces_;
-  std::size_t size_ = 0;  // changes
+  std::vector<Piece> pieces_;  // some 64
+  std::size_t size_ = 0;       // changes
 };
 
 }  // namespace trapline

@@ -181,10 +181,12 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
         Note(slot, part, *site, moment);
         return true;
       });
-      // Who has ended the peace meanwhile may not have seen the note.
+      // Who has ended the peace meanwhile, or discarded the table, may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
-      if (ForEachPart(address, site->size,
-                      [&](const LinePart& part) { return IsInPeace(TableOf(slot)[part.line]); })) {
+      if (ForEachPart(address, site->size, [&](const LinePart& part) {
+            const RepeatLine& line = TableOf(slot)[part.line];
+            return NumberOf(line) == part.number && IsInPeace(line);
+          })) {
         ++page.repeats;
         return true;
       }

@@ -71,8 +71,6 @@ struct alignas(64) RepeatLine {
   // The site (translator/access_site.h) of each piece's last repeated read. Those of writes, which
   // are fewer, are in RepeatTableMemory::write_sites.
   std::uint32_t read_sites[kRepeatPieces];
-
-  friend bool operator==(const RepeatLine&, const RepeatLine&) = default;
 };
 static_assert(sizeof(RepeatLine) == 64 && offsetof(RepeatLine, use) == TRAPLINE_REPEAT_LINE_USE &&
               offsetof(RepeatLine, moments) == TRAPLINE_REPEAT_LINE_MOMENTS &&
@@ -243,9 +241,11 @@ struct AnyMoment {
 };
 
 // Calls visit(slot, const Repeat&) for what the thread in `slot` has repeated in the line at a
-// moment that is wanted(moment). Each repeat is told once.
+// moment that is wanted(moment). Each repeat is told once. What was noted while the table was
+// discarded has no line or no site any more, and is lost.
 template <class Visit, class Wanted = AnyMoment>
 void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted = {}) {
+  if (NumberOf(line) == 0) return;
   const std::uint32_t number = static_cast<std::uint32_t>(&line - TableOf(slot));
   const std::uint64_t address = AddressOf(NumberOf(line));
   const std::uint32_t grain = GrainOf(NumberOf(line));
@@ -261,6 +261,7 @@ void TakeRepeats(unsigned slot, RepeatLine& line, Visit&& visit, Wanted&& wanted
       }
       if (moment == 0 || !wanted(moment)) continue;
       const std::uint32_t site = SitesOf(slot, number, write != 0)[piece];
+      if (site == 0) continue;
       const std::uint64_t at = address + piece * grain;
       if (repeat.size != 0 && repeat.moment == moment && repeat.site == site &&
           repeat.address + repeat.size == at) {

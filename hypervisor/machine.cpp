@@ -208,7 +208,7 @@ void Machine::ShowCodeCache(bool repeats) {
   system_.code_cache = show(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END);
   // Little of that is used, here and there, and large pages make no difference to the code.
   madvise(reinterpret_cast<void*>(TRAPLINE_CACHE_BASE),
-          TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_BASE, MADV_NOHUGEPAGE);
+          TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_BASE, MADV_NOHUGEPAGE);  // a wish
   if (repeats) system_.repeat_tables = show(TRAPLINE_REPEAT_TABLES, TRAPLINE_REPEAT_TABLES_END);
 }
 

@@ -124,7 +124,7 @@ void RepeatTables::RemoveAll() {
   std::ranges::fill(Repeats().threads, 0);
   Repeats().enabled = 0;
   weigh_at_ = first_trial_;
-  counted_ = ended_ = 0;
+  counted_ = ended_ = discard_after_ = 0;
 }
 
 void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t address) {
@@ -248,13 +248,21 @@ void RepeatTables::OnMoment(std::uint64_t before) {
 
 void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {
   constexpr std::uint64_t kTrial = 1 << 20, kShortestPause = 1 << 24, kLongestPause = 1 << 28;
-  if (!started_ || checks < weigh_at_) return;
+  // Long enough for who was about to note or to take a repeat when the pause began.
+  constexpr unsigned kDrains = 64;
+  if (!started_) return;
+  if (discard_after_ != 0 && ++drains_ >= kDrains && before > discard_after_) {
+    TellAll(before);
+    Discard();
+  }
+  if (checks < weigh_at_) return;
   auto& enabled = Repeats().enabled;
   const std::uint64_t repeats = count();
   const bool pays = repeats - counted_ >= kTrial / 2;
   counted_ = repeats;
   if (enabled == 0) {
-    Clear();  // what threads still noted then
+    Clear();  // what was noted after all
+    discard_after_ = 0;
     enabled = 1;
     weigh_at_ = checks + kTrial;
   } else if (pays) {
@@ -263,19 +271,24 @@ void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {
   } else {
     enabled = 0;
     TellAll(before);
-    // They may be empty for long, and take 16 MiB and more for each thread.
-    madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_DONTNEED);
+    discard_after_ = next_event_();
+    drains_ = 0;
     weigh_at_ = checks + pause_;
     pause_ = std::min(2 * pause_, kLongestPause);
   }
 }
 
 void RepeatTables::ClearTable(unsigned slot) {
-  // Memory that was given back stays away.
-  ForEachLine(slot, [](RepeatLine& line) {
-    if (!(line == RepeatLine{})) line = {};
-  });
+  ForEachLine(slot, [](RepeatLine& line) { line = {}; });
   std::ranges::fill(Repeats().used[slot], 0);
+}
+
+// They may be empty for long, and take 16 MiB and more for each thread.
+void RepeatTables::Discard() {
+  // In this order no line is left that is not known as used.
+  for (auto& used : Repeats().used) std::ranges::fill(used, 0);
+  madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_DONTNEED);
+  discard_after_ = 0;
 }
 
 void RepeatTables::Clear() {

@@ -74,8 +74,9 @@ class RepeatTables {
   // A moment has been told of. After many, so that the detector need not know them for ever, all
   // that was repeated is told.
   void OnMoment(std::uint64_t before);
-  // Finding repeats must pay: where threads have no time to come back to what they did, it pauses.
-  // `checks`: accesses that were told so far.
+  // Finding repeats must pay: where threads have no time to come back to what they did, it pauses,
+  // and the tables give their memory back. `checks`: accesses that were told so far. To be called
+  // whenever the queues have been drained.
   void Weigh(std::uint64_t checks, std::uint64_t before);
   // Nothing was repeated, nothing told.
   void Clear();
@@ -85,6 +86,8 @@ class RepeatTables {
  private:
   void TouchBlock(std::uint32_t index, agent::Touch touch, std::uint32_t user, const Tell& tell);
   void ClearTable(unsigned slot);
+  // As Clear, and the tables have no memory from now on.
+  void Discard();
   void TellTable(unsigned slot, std::uint64_t before);
   RepeatedAccess Whole(unsigned slot, const agent::Repeat& repeat) const;
 
@@ -97,7 +100,10 @@ class RepeatTables {
   std::uint64_t weigh_at_ = 0;                                           // checks
   std::uint64_t pause_ = 0;                                              // the next one, in checks
   std::uint64_t counted_ = 0;  // when that was weighed last
-  std::uint64_t ended_ = 0;    // of threads that are gone
+  // A pause has begun before this event, and the tables have not been discarded; 0: no.
+  std::uint64_t discard_after_ = 0;
+  unsigned drains_ = 0;      // since then
+  std::uint64_t ended_ = 0;  // of threads that are gone
 };
 
 }  // namespace trapline

@@ -448,9 +448,14 @@ TEST(Repeats, TheLastOneCounts) {
 // Pages of the tables that have memory.
 std::size_t TablePages() {
   std::vector<unsigned char> pages(sizeof(agent::RepeatTableMemory) / 4096);
-  mincore(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), pages.data());
+  const int result = mincore(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), pages.data());
+  EXPECT_EQ(result, 0);
   return static_cast<std::size_t>(std::count(pages.begin(), pages.end(), 1));
 }
+
+constexpr std::uint64_t kAfterTrial = std::uint64_t{1} << 21;
+constexpr std::uint64_t kAfterPause = std::uint64_t{1} << 30;
+constexpr int kManyDrains = 100;
 
 // What was repeated is told before the tables give their memory back, and later they are used
 // again.
@@ -460,20 +465,42 @@ TEST(Repeats, TablesThatDoNotPayHaveNoMemory) {
   WriteInEpochs(execution, 3, 4);
   execution.HandleAll();
   EXPECT_EQ(execution.repeats(), 2u);
+  execution.Weigh(kAfterTrial);
   EXPECT_GT(TablePages(), 0u);
-  execution.Weigh(std::uint64_t{1} << 21);
-  EXPECT_EQ(TablePages(), 0u);
   WriteInEpochs(execution, 3, 4);
   EXPECT_EQ(execution.repeats(), 2u);
+  execution.HandleAll();
+  for (int i = 0; i < kManyDrains; ++i) execution.Weigh(kAfterTrial);
+  EXPECT_EQ(TablePages(), 0u);
   execution.Do(Write(1, 0x1000, 4, 2));
   EXPECT_EQ(execution.detector().races().size(), 1u);
   execution.HandleAll();
-  execution.Weigh(std::uint64_t{1} << 30);
+  execution.Weigh(kAfterPause);
   for (int i = 0; i < 4; ++i) {
     execution.Do(Write(1, 0x1000, 4, 2));
     execution.Do(Release(1, 7));
   }
   EXPECT_EQ(execution.repeats(), 5u);
+}
+
+// What was repeated while earlier events were still queued waits for these, and is not lost when
+// the tables are.
+TEST(Repeats, WhatCannotBeToldYetOutlivesTheTrial) {
+  Execution execution(100);
+  execution.Do(Fork(0, 1));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  execution.Do(Release(0, 7));
+  execution.Do(Acquire(1, 7));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 1u);
+  for (int i = 0; i < kManyDrains; ++i) execution.Weigh(kAfterTrial);
+  execution.Do(Write(1, 0x1000, 8, 3));
+  execution.Do(Release(1, 8));
+  execution.HandleAll();
+  EXPECT_EQ(execution.detector().races().size(), 0u);
+  for (int i = 0; i < kManyDrains; ++i) execution.Weigh(kAfterTrial);
+  EXPECT_EQ(TablePages(), 0u);
+  EXPECT_EQ(execution.detector().races().size(), 1u);
 }
 
 // Another instruction may do to the same word what is not plain.
