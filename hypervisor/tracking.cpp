@@ -61,10 +61,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     : space_(space),
       observer_(observer),
       repeats_([this] { return threads_.front()->next_event(); },
-               [this](const RepeatedAccess& access) {
-                 TellRepeatLocked(access);
-                 if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
-               }) {
+               [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);
@@ -531,6 +528,7 @@ void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
   event.size = access.size;
   event.ip = access.ip;
   event.aux = access.moment;
+  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
 }
 
 void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
