@@ -1,5 +1,7 @@
 #include "detector/acculock.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 void AccuLock::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
@@ -104,5 +106,7 @@ std::vector<Statistic> AccuLock::statistics() const {
           {"lockset operations computed", locksets_.computed(), locksets_.operations()},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<AccuLock>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -1,5 +1,7 @@
 #include "detector/basic_vc.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 void BasicVc::OnPlain(const Event& event, std::uint64_t index) {
@@ -49,5 +51,7 @@ std::vector<Statistic> BasicVc::statistics() const {
   return {{"vector clock comparisons", comparisons_},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<BasicVc>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -1,5 +1,7 @@
 #include "detector/djit_plus.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 void DjitPlus::OnPlain(const Event& event, std::uint64_t index) {
@@ -61,5 +63,7 @@ std::vector<Statistic> DjitPlus::statistics() const {
           {"write", writes_ - write_same_epoch_, writes_},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<DjitPlus>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -1,5 +1,7 @@
 #include "detector/empty.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 std::vector<Statistic> Empty::statistics() const {
@@ -8,5 +10,7 @@ std::vector<Statistic> Empty::statistics() const {
           {"atomic accesses", atomics_},
           {"synchronisation events", synchronisations_}};
 }
+
+template std::unique_ptr<Detector> Make<Empty>(const DetectorOptions&);
 
 }  // namespace trapline

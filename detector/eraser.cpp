@@ -1,5 +1,7 @@
 #include "detector/eraser.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 bool LocksetCell::OnAccess(const Event& event, LocksetId lockset, LocksetTable* table) {
@@ -8,5 +10,8 @@ bool LocksetCell::OnAccess(const Event& event, LocksetId lockset, LocksetTable* 
   accessed = true;
   return candidates == kEmptyLockset;
 }
+
+template std::unique_ptr<Detector> Make<Eraser>(const DetectorOptions&);
+template std::unique_ptr<Detector> Make<Lockset>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch epoch,
@@ -183,5 +185,7 @@ std::vector<Statistic> FastTrack::statistics() const {
   all.push_back({"vector clock operations", synchronisation_.operations()});
   return all;
 }
+
+template std::unique_ptr<Detector> Make<FastTrack>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 bool Goldilocks::Lockset::Contains(const Device& device) const {
@@ -232,5 +234,7 @@ std::vector<Statistic> Goldilocks::statistics() const {
           {"checks", checks_},
           {"lockset transfers", transfers_}};
 }
+
+template std::unique_ptr<Detector> Make<Goldilocks>(const DetectorOptions&);
 
 }  // namespace trapline

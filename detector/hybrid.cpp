@@ -1,5 +1,7 @@
 #include "detector/hybrid.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 namespace {
 
@@ -68,5 +70,7 @@ std::vector<Statistic> Hybrid::statistics() const {
           {"lockset operations computed", locksets_.computed(), locksets_.operations()},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<Hybrid>(const DetectorOptions&);
 
 }  // namespace trapline

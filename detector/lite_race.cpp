@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 bool LiteRace::Sampled(const Event& event) {
@@ -50,5 +52,7 @@ std::vector<Statistic> LiteRace::statistics() const {
   all.push_back({"vector clock operations", synchronisation_.operations()});
   return all;
 }
+
+template std::unique_ptr<Detector> Make<LiteRace>(const DetectorOptions&);
 
 }  // namespace trapline

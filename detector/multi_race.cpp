@@ -1,5 +1,7 @@
 #include "detector/multi_race.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 void MultiRace::OnAccess(const Event& event, std::uint64_t index) {
@@ -65,5 +67,7 @@ std::vector<Statistic> MultiRace::statistics() const {
           {"lockset operations", locksets_.operations()},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<MultiRace>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -1,5 +1,7 @@
 #include "detector/pacer.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 
 void Pacer::SetSampling(bool sampling) {
@@ -138,5 +140,7 @@ std::vector<Statistic> Pacer::statistics() const {
           {"clock joins, fast", counts.fast_joins},
           {"clock joins, slow", counts.slow_joins}};
 }
+
+template std::unique_ptr<Detector> Make<Pacer>(const DetectorOptions&);
 
 }  // namespace trapline

@@ -1,5 +1,7 @@
 #include "detector/race_track.h"
 
+#include "detector/factory.h"
+
 namespace trapline {
 namespace {
 
@@ -107,5 +109,7 @@ std::vector<Statistic> RaceTrack::statistics() const {
           {"lockset operations", locksets_.operations()},
           {"vector clock operations", synchronisation_.operations()}};
 }
+
+template std::unique_ptr<Detector> Make<RaceTrack>(const DetectorOptions&);
 
 }  // namespace trapline

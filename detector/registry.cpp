@@ -3,31 +3,15 @@
 #include <string>
 #include <utility>
 
-#include "detector/acculock.h"
-#include "detector/basic_vc.h"
 #include "detector/detector.h"
-#include "detector/djit_plus.h"
-#include "detector/empty.h"
-#include "detector/eraser.h"
-#include "detector/fasttrack.h"
-#include "detector/goldilocks.h"
-#include "detector/hybrid.h"
+#include "detector/factory.h"
 #include "detector/lard.h"
-#include "detector/lite_race.h"
-#include "detector/multi_race.h"
-#include "detector/pacer.h"
-#include "detector/race_track.h"
 #include "detector/tree_filter.h"
 
 namespace trapline {
 namespace {
 
 using Maker = std::unique_ptr<Detector> (*)(const DetectorOptions&);
-
-template <class Concrete>
-std::unique_ptr<Detector> Make(const DetectorOptions& options) {
-  return std::make_unique<Concrete>(options);
-}
 
 struct Entry {
   DetectorInfo info;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "replay/checksum.h"
 

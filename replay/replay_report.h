@@ -2,7 +2,7 @@
 // whenever the log and the detectors are; times and memory are only in the comparison.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "replay/log_index.h"
