@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "detector/hash.h"
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
 #include "hypervisor/link_target.h"
@@ -15,9 +14,6 @@
 
 namespace trapline {
 namespace {
-
-constexpr std::size_t kDeepestStack = 64;
-constexpr int kCachedContextBits = 13;  // log2 of their number; 32 bytes each
 
 UnwindRegisters ToUnwind(const RegisterFile& file) {
   const std::uint64_t* const gpr = file.gpr;
@@ -86,20 +82,6 @@ ModulesOptions WithoutMonitor() {
 
 }  // namespace
 
-std::size_t ExecutionEvents::LockSetHash::operator()(const std::vector<HeldLock>& locks) const {
-  std::uint64_t hash = locks.size();
-  for (const HeldLock& lock : locks) hash = HashOf(hash, lock.address + lock.shared, lock.ip);
-  return hash;
-}
-
-std::size_t ExecutionEvents::ContextHash::operator()(const AccessContext& context) const {
-  return HashOf(context.generation, std::uint64_t{context.lock_set} << 32 | context.stack);
-}
-
-std::size_t ExecutionEvents::FrameHash::operator()(const Frame& frame) const {
-  return HashOf(frame.caller, frame.return_address);
-}
-
 ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is_untracked,
                                  const std::vector<std::string>& track,
                                  const std::vector<std::string>& untrack,
@@ -110,8 +92,7 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       symbolizer_(modules_),
       places_(track, untrack, symbolizer_, place_use_),
       atomics_(atomics, symbolizer_, place_use_),
-      ordering_(atomics.atomic, atomics.plain, track, modules_),
-      cached_contexts_(std::size_t{1} << kCachedContextBits) {
+      ordering_(atomics.atomic, atomics.plain, track, modules_) {
   SetDescriptorMover(&MoveOutOfTheWay);
   const auto note = [this](const char* option, const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
@@ -199,7 +180,7 @@ MemoryOrder ExecutionEvents::OrderOf(const Event& event, ThreadState& thread) {
   if (!known.known) {
     known.known = true;
     known.early_store = Symbolizer::OrderAnswer::Unknown(IsWrite(event.kind)).early_store;
-    const std::vector<std::uint64_t> calls = stack(contexts_[event.stack].stack);
+    const std::vector<std::uint64_t> calls = contexts_.stack(contexts_[event.stack].stack);
     // What the runtime reports is no instruction of the program's.
     if (!calls.empty() && calls.front() == event.ip) {
       const auto stated =
@@ -239,56 +220,16 @@ StatedOrder ExecutionEvents::OrderOfEarly(const KnownOrder& store, std::uint64_t
 }
 
 std::vector<std::uint64_t> ExecutionEvents::Unwind(const RegisterFile& registers) {
-  std::vector<std::uint64_t> stack(kDeepestStack);
+  std::vector<std::uint64_t> stack(AccessContexts::kDeepestStack);
   stack.resize(unwinder_.Unwind(ToUnwind(registers), memory_, stack));
   return stack;
-}
-
-std::uint32_t ExecutionEvents::ContextOf(const ThreadState& thread,
-                                         std::span<const std::uint64_t> stack) {
-  std::uint32_t number = 0;
-  for (std::size_t i = stack.size(); i-- > 0;) number = frames_.Add({number, stack[i]});
-  return contexts_.Add({number, LockSetOf(thread), modules_.generation()});
-}
-
-std::vector<std::uint64_t> ExecutionEvents::stack(std::uint32_t number) const {
-  std::vector<std::uint64_t> stack;
-  for (; number != 0 && stack.size() < kDeepestStack; number = frames_[number].caller)
-    stack.push_back(frames_[number].return_address);
-  return stack;
-}
-
-void ExecutionEvents::SetBenign(std::uint64_t start, std::uint64_t end, bool benign) {
-  if (start >= end) return;
-  auto it = benign_.lower_bound(start);
-  if (it != benign_.begin() && std::prev(it)->second >= start) --it;
-  // What is in the way is cut off or, if the range joins them, becomes part of it.
-  std::uint64_t first = start, last = end;
-  while (it != benign_.end() && it->first <= end) {
-    const auto [from, to] = *it;
-    it = benign_.erase(it);
-    if (benign) {
-      first = std::min(first, from);
-      last = std::max(last, to);
-      continue;
-    }
-    if (from < start) benign_[from] = start;
-    if (to > end) benign_[end] = to;
-    if (to > end) break;
-  }
-  if (benign) benign_[first] = last;
-}
-
-bool ExecutionEvents::IsBenign(std::uint64_t address, std::uint64_t size) const {
-  auto it = benign_.upper_bound(address);
-  return it != benign_.begin() && address + size <= std::prev(it)->second;
 }
 
 bool ExecutionEvents::IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                                 std::uint64_t size, std::uint64_t ip) {
   const bool writes = IsWrite(kind) || kind == EventKind::kEarlierWrite;
   return (writes ? thread.ignored_writes : thread.ignored_reads) != 0 || ordering_.Silences(ip) ||
-         IsBenign(address, size) || places_.Excludes(ip, address, size);
+         benign_.Contains(address, size) || places_.Excludes(ip, address, size);
 }
 
 ExecutionEvents::Counts ExecutionEvents::CountsOf(const ThreadState& thread, EventKind kind,
@@ -340,11 +281,11 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
 }
 
 std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t return_address) {
-  return frames_.Add({caller, return_address});
+  return contexts_.AddFrame(caller, return_address);
 }
 
 std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers) {
-  std::vector<StackFrame> stack(kDeepestStack);
+  std::vector<StackFrame> stack(AccessContexts::kDeepestStack);
   stack.resize(unwinder_.UnwindFrames(ToUnwind(registers), memory_, stack));
   std::vector<CallFrame> frames;
   for (std::size_t i = 0; i + 1 < stack.size(); ++i) {
@@ -352,38 +293,6 @@ std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers
     frames.push_back({stack[i + 1].pc, stack[i].cfa - sizeof(std::uint64_t)});
   }
   return frames;
-}
-
-inline std::uint32_t ExecutionEvents::CachedContextOf(const ThreadState& thread, std::uint64_t ip,
-                                                      std::uint32_t frame) {
-  const std::uint32_t generation = modules_.generation();
-  const std::uint32_t lock_set = LockSetOf(thread);
-  // The products do not wait for each other.
-  const std::uint64_t hash =
-      (ip + frame * 0xff51afd7ed558ccdull +
-       (std::uint64_t{lock_set} << 32 | generation) * 0xc4ceb9fe1a85ec53ull) *
-      0x9e3779b97f4a7c15ull;
-  const std::size_t at = hash >> (64 - kCachedContextBits);
-  const auto is_it = [&](const CachedContext& cached) {
-    return cached.ip == ip && cached.frame == frame && cached.lock_set == lock_set &&
-           cached.generation == generation;
-  };
-  if (is_it(cached_contexts_[at])) [[likely]]
-    return cached_contexts_[at].number;
-  if (is_it(cached_contexts_[at ^ 1])) return cached_contexts_[at ^ 1].number;
-  cached_contexts_[at ^ 1] = cached_contexts_[at];
-  return MakeContext(cached_contexts_[at], thread, ip, frame);
-}
-
-[[gnu::noinline]] std::uint32_t ExecutionEvents::MakeContext(CachedContext& cached,
-                                                             const ThreadState& thread,
-                                                             std::uint64_t ip,
-                                                             std::uint32_t frame) {
-  const std::uint32_t generation = modules_.generation();
-  const std::uint32_t number =
-      contexts_.Add({frames_.Add({frame, ip}), thread.lock_set, generation});
-  cached = {frame, thread.lock_set, generation, number, ip};
-  return number;
 }
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
@@ -424,7 +333,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     Event& kept = accesses[count++];
     if (&kept != &access) kept = access;
     kept.thread = thread;
-    kept.stack = CachedContextOf(*state, kept.ip, kept.stack);
+    kept.stack = ContextOf(*state, kept.ip, kept.stack);
     Complete(kept, counts, *state);
     if (trapline::IsAtomic(kept.kind)) [[unlikely]] {
       const bool acquires_later =
@@ -462,7 +371,7 @@ std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKi
   bool looked =
       lock.address != 0 && state.looked_at == lock.address && state.looked_when == interruptions_;
   if (!looked && state.ignored_reads == 0 && lock.ip != 0 && !IsUntracked(lock.ip - 1) &&
-      !IsBenign(lock.address, 1)) {
+      !benign_.Contains(lock.address, 1)) {
     *next = {};
     next->kind = EventKind::kAtomicRead;
     next->thread = thread;
@@ -505,15 +414,13 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
                                             std::uint32_t frame) {
   if (IsUntracked(ip - 1)) return;
   // The calls from the one that returns to `ip` on are the runtime's own.
-  std::uint32_t caller = frame;
-  while (caller != 0 && frames_[caller].return_address != ip) caller = frames_[caller].caller;
   Event access{};
   access.kind = kind;
   access.thread = thread;
   access.address = address;
   access.size = size;
   access.ip = ip - 1;
-  access.stack = caller != 0 ? frames_[caller].caller : 0;
+  access.stack = contexts_.CallerOf(frame, ip);
   OnCachedAccesses(std::span(&access, 1));
 }
 
@@ -589,7 +496,7 @@ void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
     // Whoever uses the block at the same time races with its end.
     constexpr std::uint64_t kLooksAt = 4096;  // bytes
     const std::uint64_t freed = std::min(size, kLooksAt);
-    if (!IsBenign(event.address, freed)) {
+    if (!benign_.Contains(event.address, freed)) {
       FeedAccess(thread, EventKind::kWrite, event.address, freed, event.ip - 1,
                  RuntimeContextOf(state, event.ip - 1));
     }
@@ -616,7 +523,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   const auto touch = [&](EventKind kind) {
     const auto& ignored = kind == EventKind::kWrite ? state.ignored_writes : state.ignored_reads;
     if (ignored != 0 || queued.ip == 0 || IsUntracked(queued.ip - 1) ||
-        IsBenign(queued.address, 1)) {
+        benign_.Contains(queued.address, 1)) {
       return;
     }
     Event access{};
@@ -697,10 +604,10 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
       break;
     case TRAPLINE_BENIGN_RACE:
     case TRAPLINE_UNTRACK:
-      SetBenign(queued.address, queued.address + queued.size, true);
+      benign_.Add(queued.address, queued.address + queued.size);
       break;
     case TRAPLINE_TRACK:
-      SetBenign(queued.address, queued.address + queued.size, false);
+      benign_.Remove(queued.address, queued.address + queued.size);
       break;
     case TRAPLINE_THREAD_NAME: {
       char name[16] = {};

@@ -22,9 +22,10 @@
 #include "symbols/modules.h"
 #include "symbols/symbolizer.h"
 #include "symbols/unwinder.h"
+#include "tools/access_contexts.h"
+#include "tools/address_ranges.h"
 #include "tools/atomic_places.h"
 #include "tools/event_backlog.h"
-#include "tools/intern_table.h"
 #include "tools/ordering_modules.h"
 #include "tools/read_places.h"
 #include "tools/tracked_places.h"
@@ -62,14 +63,6 @@ class EventSink {
   virtual int OnExit(int status) = 0;
 };
 
-struct HeldLock {
-  std::uint64_t address = 0;
-  std::uint64_t kind = 0;  // trapline_lock_kind
-  bool shared = false;
-  std::uint64_t ip = 0;
-  friend bool operator==(const HeldLock&, const HeldLock&) = default;
-};
-
 struct ThreadState {
   pid_t tid = 0;
   ThreadId parent = 0;
@@ -90,14 +83,6 @@ struct ThreadState {
   // an OrderAnswer::early_store, with the address; stores to its stack apart.
   bool all_told = false;
   std::vector<std::pair<std::uint16_t, std::uint64_t>> early_stores;
-};
-
-// The circumstances of an access.
-struct AccessContext {
-  std::uint32_t stack = 0;       // number of a call stack; 0: none
-  std::uint32_t lock_set = 0;    // number of the locks that were held; 0: none
-  std::uint32_t generation = 0;  // Modules::generation()
-  friend bool operator==(const AccessContext&, const AccessContext&) = default;
 };
 
 // A block of the heap, live or lately freed.
@@ -132,10 +117,7 @@ class ExecutionEvents : public ExecutionObserver {
 
   // --- for sinks, during their calls
   const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
-  const AccessContext& context(std::uint32_t number) const { return contexts_[number]; }
-  // Innermost first: the instruction, then return addresses.
-  std::vector<std::uint64_t> stack(std::uint32_t number) const;
-  const std::vector<HeldLock>& lock_set(std::uint32_t number) const { return lock_sets_[number]; }
+  const AccessContexts& contexts() const { return contexts_; }  // Event::stack is a number of them
   const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
@@ -203,29 +185,6 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
-  struct LockSetHash {
-    std::size_t operator()(const std::vector<HeldLock>& locks) const;
-  };
-  struct ContextHash {
-    std::size_t operator()(const AccessContext& context) const;
-  };
-
-  // A call, by its caller's number and where it returns to; or the instruction that it is at. So a
-  // stack is the number of its innermost frame.
-  struct Frame {
-    std::uint32_t caller = 0;
-    std::uint64_t return_address = 0;
-    friend bool operator==(const Frame&, const Frame&) = default;
-  };
-  struct FrameHash {
-    std::size_t operator()(const Frame& frame) const;
-  };
-  // A context by what it was made of, so that it need not be made again to be found.
-  struct alignas(32) CachedContext {
-    std::uint32_t frame = 0, lock_set = 0, generation = 0, number = 0;
-    std::uint64_t ip = 0;
-  };
-
   ThreadState& ThreadOf(ThreadId thread) { return threads_[thread]; }
   // What a thread runs. The switch is told before the stack is changed: the accesses to what
   // is left are still those of who ran before.
@@ -275,20 +234,20 @@ class ExecutionEvents : public ExecutionObserver {
   void FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order, std::uint64_t address,
                  std::uint64_t size);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
-  std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack);
   std::uint32_t LockSetOf(const ThreadState& thread) {
-    if (std::exchange(thread.locks_changed, false)) thread.lock_set = lock_sets_.Add(thread.locks);
+    if (std::exchange(thread.locks_changed, false))
+      thread.lock_set = contexts_.AddLockSet(thread.locks);
     return thread.lock_set;
   }
-  std::uint32_t CachedContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame);
-  std::uint32_t MakeContext(CachedContext& cached, const ThreadState& thread, std::uint64_t ip,
-                            std::uint32_t frame);
+  std::uint32_t ContextOf(const ThreadState& thread, std::span<const std::uint64_t> stack) {
+    return contexts_.Of(stack, LockSetOf(thread), modules_.generation());
+  }
+  std::uint32_t ContextOf(const ThreadState& thread, std::uint64_t ip, std::uint32_t frame) {
+    return contexts_.Of(ip, frame, LockSetOf(thread), modules_.generation());
+  }
   std::vector<std::uint64_t> Unwind(const RegisterFile& registers);
   void OnAllocate(ThreadId thread, const agent::QueuedEvent& event);
   void OnFree(ThreadId thread, const agent::QueuedEvent& event);
-  // Whether accesses that lie within [start, end) count, from now on.
-  void SetBenign(std::uint64_t start, std::uint64_t end, bool benign);
-  bool IsBenign(std::uint64_t address, std::uint64_t size) const;
   // Whether an access of the thread does not count as one.
   bool IsIgnored(const ThreadState& thread, EventKind kind, std::uint64_t address,
                  std::uint64_t size, std::uint64_t ip);
@@ -298,7 +257,7 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsPlainLoad(std::uint64_t ip);
   // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
   std::uint32_t RuntimeContextOf(const ThreadState& thread, std::uint64_t ip) {
-    return CachedContextOf(thread, ip, 0);
+    return ContextOf(thread, ip, 0);
   }
 
   const std::function<bool(const std::string&)> is_untracked_;
@@ -319,10 +278,7 @@ class ExecutionEvents : public ExecutionObserver {
 
   std::map<ThreadId, ThreadState> threads_;        // user-level ones, too
   std::unordered_map<ThreadId, Running> running_;  // threads that have run user-level ones
-  InternTable<std::vector<HeldLock>, LockSetHash> lock_sets_;
-  InternTable<AccessContext, ContextHash> contexts_;
-  InternTable<Frame, FrameHash> frames_;
-  std::vector<CachedContext> cached_contexts_;
+  AccessContexts contexts_;
   // What Symbolizer::OrderAnswer says, of atomic accesses by context, if asked for.
   struct KnownOrder {
     bool known = false;
@@ -379,7 +335,7 @@ class ExecutionEvents : public ExecutionObserver {
   CachedAnswers<BareAccess> bare_accesses_;
   std::uint64_t interruptions_ = 0;  // events beside those of OnCachedAccesses
   std::map<std::uint64_t, HeapBlock> blocks_;
-  std::map<std::uint64_t, std::uint64_t> benign_;  // start -> end, disjoint
+  AddressRanges benign_;  // accesses within them do not count
   bool ended_ = false;
   bool tells_unmet_ = false;
   bool checked_ = false;  // an access was

@@ -191,7 +191,7 @@ ThreadLog* LogRecording::Room(ThreadId thread, std::uint32_t bytes, std::uint32_
 }
 
 std::uint32_t LogRecording::StackOf(const Event& event) {
-  const std::uint32_t number = events_.context(event.stack).stack;
+  const std::uint32_t number = events_.contexts()[event.stack].stack;
   if (number >= stacks_.size())
     stacks_.resize(std::max<std::size_t>(2 * stacks_.size(), number + 1), kUnknownStack);
   if (event.stack >= context_stacks_.size()) {
@@ -204,7 +204,7 @@ std::uint32_t LogRecording::StackOf(const Event& event) {
     DescribeModules();
     ThreadLog* const log = Room(event.thread, kMaxStackRecordBytes, 1);
     if (log == nullptr) return 0;
-    const std::vector<std::uint64_t> frames = events_.stack(number);
+    const std::vector<std::uint64_t> frames = events_.contexts().stack(number);
     known = log->AppendStack(frames.data(), static_cast<std::uint32_t>(frames.size()));
   }
   return context_stacks_[event.stack] = known;

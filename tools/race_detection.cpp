@@ -151,10 +151,10 @@ ReportAccess RaceDetection::Describe(const Access& access) {
   described.size = access.size;
   described.address = access.address;
   described.place = access.ip;
-  const AccessContext context = events_.context(access.stack);
-  described.stack = events_.stack(context.stack);
+  const AccessContext context = events_.contexts()[access.stack];
+  described.stack = events_.contexts().stack(context.stack);
   described.generation = context.generation;
-  for (const HeldLock& lock : events_.lock_set(context.lock_set)) {
+  for (const HeldLock& lock : events_.contexts().lock_set(context.lock_set)) {
     ReportLock report;
     report.address = lock.address;
     report.kind = LockKind(lock.kind, lock.shared);
