@@ -26,6 +26,7 @@ from catalogue import PROGRAMS
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MIB = 1024  # of the kibibytes in which memory is measured
+EMULATED_MEMORY = 8192  # MiB; radix under ThreadSanitizer has 1,300, and files are in memory, too
 
 
 # Building
@@ -35,6 +36,8 @@ def build_sources(program, checkout, directory):
     """Copies the sources and carries out their macros, unless that was done before."""
     if directory.exists():
         return
+    if not checkout:
+        sys.exit(f"{program.name} needs --{program.suite}")
     shutil.copytree(checkout / program.directory, directory)
     if program.suite == "splash":
         macros = checkout / "pthread_macros" / "pthread.m4.stougie"
@@ -276,6 +279,19 @@ def tables(rows, tools):
         table("Distinct races", rows, tools, "", "{race_count}")])
 
 
+# Without KVM
+
+
+def run_emulated(options, runs):
+    """Measures once more from the start, in the emulated machine, what is built by now. Does not return."""
+    if options.build.is_relative_to("/tmp"):
+        sys.exit(f"--build {options.build}: the emulated machine has a /tmp of its own; choose another directory")
+    words = [word for word in sys.argv[1:] if word != "--emulated"]
+    machine = ROOT / "tests" / "kvm-amd" / "machine.py"
+    limit = 120 + int(runs * options.timeout)
+    os.execv(machine, [str(machine), f"--timeout={limit}", f"--memory={EMULATED_MEMORY}", "--", str(HERE / "run.py"), *words])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splash", type=Path, help="checkout of Splash-3")
@@ -290,14 +306,18 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=120, help="seconds a run may take")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--emulated", action="store_true", help="build here, and run in the emulated machine, which has KVM: "
+                        "ratios are rough, since what costs little on a processor may cost much there, and the other way round")
     options = parser.parse_args()
+    if options.emulated and options.json:
+        parser.error("--json: files written in the emulated machine are lost; take the tables from the output")
     options.build = options.build.resolve()
     options.trapline = options.trapline.resolve()
     names = options.programs.split(",")
     unknown = set(names) - {program.name for program in PROGRAMS}
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}")
-    checkouts = {"splash": options.splash and options.splash / "codes", "parsec": options.parsec}
+    checkouts = {"splash": options.splash and options.splash.resolve() / "codes", "parsec": options.parsec and options.parsec.resolve()}
     tools = tools_of(options)
     others = [name for name in tools if name != "native"]
 
@@ -305,13 +325,14 @@ def main():
     subprocess.run(["gcc", "-O1", "-o", options.build / "peak", HERE / "peak.c"], check=True, timeout=60)
     programs = [program for program in PROGRAMS if program.name in names]
     for program in [program for program in programs if program.suite]:
-        if not checkouts[program.suite]:
-            parser.error(f"{program.name} needs --{program.suite}")
         directory = options.build / program.name
-        build_sources(program, checkouts[program.suite].resolve(), directory)
+        build_sources(program, checkouts[program.suite], directory)
         build(program, directory, options.build / f"{program.name}.native", [])
         if "tsan" in tools:
             build(program, directory, options.build / f"{program.name}.tsan", ["-fsanitize=thread"])
+
+    if options.emulated:
+        run_emulated(options, len(programs) * len(tools) * options.repeat * len(options.threads.split(",")))
 
     results = {}
     for threads in [int(number) for number in options.threads.split(",")]:
