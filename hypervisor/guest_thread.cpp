@@ -32,22 +32,8 @@ constexpr std::uint64_t kPresent = 1, kWrite = 2, kUser = 4, kFetch = 16;  // of
 constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kSyscallLength = 2;
 
-// How many accesses a thread makes in the code cache before it tries native code: at first, and
-// after it has met a shared page natively. Going out and back in costs as much as a few hundred
-// that are told; with fewer, races are missed (docs/detection.md, "Hot code").
-constexpr std::int64_t kFirstPatience = 32768;
-constexpr std::int64_t kPatience = 512;
-constexpr std::int64_t kLongestPatience = 1 << 20;
 // More than a single instruction has, each of which is counted.
 constexpr std::int64_t kMostAccesses = 4;
-// Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
-// to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
-constexpr std::uint64_t kCacheSlowdown = 20;
-// Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
-// it is seen that a native stint's first 400 us go to KVM's mending of translations
-// (docs/translator.md).
-constexpr std::uint64_t kRepeatsSlowdown = 10;
-constexpr std::uint64_t kRefill = 400'000;  // ns
 
 // How long a thread keeps to itself pages that it has got many at once of and uses natively. lu of
 // bench/programs, whose threads write halves of the same pages, took 11 s of processor time without
@@ -194,9 +180,11 @@ int GuestThread::Run() {
     }
   }
   // What a statically linked program's runtime is called for would go unseen natively.
-  adaptive_ = tracking != nullptr && code_cache() != nullptr &&
-              process_->address_space().policy() != SharingPolicy::kExact &&
-              tracking->static_runtime() == nullptr;
+  if (tracking != nullptr && code_cache() != nullptr &&
+      process_->address_space().policy() != SharingPolicy::kExact &&
+      tracking->static_runtime() == nullptr) {
+    adaptive_.emplace(process_->machine().host().exit_nanoseconds);
+  }
   carrier_->StartThread();
   if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
@@ -229,11 +217,10 @@ int GuestThread::Run() {
     const int error = carrier_->vcpu().Run();
     if (error == 0) {
       const bool native = adaptive_ && carrier_->native();
-      if (native) exit_since_ = ProcessorTime();
+      if (native) adaptive_->BeginExit(ProcessorTime());
       HandleExit();
       DropOutdatedCode();
-      if (native)
-        exits_took_ += ProcessorTime() - exit_since_ + process_->machine().host().exit_nanoseconds;
+      if (native) adaptive_->EndExit(ProcessorTime());
     } else if (error == EINTR || error == EAGAIN) {
       HandleInterruption();
     } else if (error == EFAULT) {
@@ -1131,11 +1118,8 @@ void GuestThread::StartTracked() {
   const bool native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
   if (native) process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(native);
-  shortest_patience_ = patience_ = options.hot_after != 0 ? options.hot_after : kPatience;
-  if (adaptive_) {
-    GuestCodeCache::ThreadOf(*carrier_).leave_after =
-        options.hot_after != 0 ? options.hot_after : kFirstPatience;
-  }
+  if (adaptive_)
+    GuestCodeCache::ThreadOf(*carrier_).leave_after = adaptive_->Start(options.hot_after);
 }
 
 void GuestThread::GoNative() {
@@ -1152,25 +1136,10 @@ void GuestThread::GoNative() {
   process_->address_space().OpenOwn(*carrier_);
   process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(true);
-  GuestCodeCache::ThreadOf(*carrier_).leave_requested = 0;
-  native_since_ = ProcessorTime();
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  thread.leave_requested = 0;
+  adaptive_->BeginStint(ProcessorTime(), thread.leave_after, carrier_->thread_page().repeats);
   carrier_->lease_end = Now() + kLease;
-  exits_took_ = 0;
-  const std::uint64_t repeats = carrier_->thread_page().repeats;
-  const std::int64_t accesses = patience_ - GuestCodeCache::ThreadOf(*carrier_).leave_after;
-  // One stint alone misleads, and what it leads to changes the next one's share.
-  constexpr std::int64_t kStints = 16;
-  recent_accesses_ += std::max<std::int64_t>(accesses, 0) - recent_accesses_ / kStints;
-  recent_repeats_ += static_cast<std::int64_t>(repeats - repeats_then_) - recent_repeats_ / kStints;
-  repeats_then_ = repeats;
-}
-
-// From 0, where up to three quarters of the last accesses in the cache were repeats, to 1, where
-// seven eighths and more were: a repeat takes some 15 ns, an access that is told 300.
-double GuestThread::WeightOfRepeats() const {
-  if (recent_accesses_ <= 0) return 0;
-  const double share = static_cast<double>(recent_repeats_) / static_cast<double>(recent_accesses_);
-  return std::clamp(8 * share - 6, 0.0, 1.0);
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -1197,23 +1166,10 @@ bool GuestThread::EnterCache() {
   EnterView(View::kClosed);
   if (adaptive_ && carrier_->native()) {
     carrier_->SetNative(false);
-    counters().native_time += ProcessorTime() - native_since_;
+    counters().native_time += ProcessorTime() - adaptive_->stint_began();
     ++counters().returns;
-    const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
-    const std::uint64_t exit_cost = process_->machine().host().exit_nanoseconds;
-    // To use a page that was hidden takes an exit, if only KVM's for its translation.
-    exits_took_ += exit_cost * std::exchange(carrier_->rewatched, 0);
-    const double repeats = WeightOfRepeats();
-    const std::uint64_t lost = exits_took_ + static_cast<std::uint64_t>(repeats * kRefill);
-    const std::uint64_t useful = stint - std::min(stint, lost);
-    const std::uint64_t slowdown =
-        kCacheSlowdown - static_cast<std::uint64_t>(repeats * (kCacheSlowdown - kRepeatsSlowdown));
-    patience_ = useful * slowdown < exits_took_ + cache_faults_took_ + exit_cost
-                    ? std::min(patience_ * 2, kLongestPatience)
-                    : std::max(patience_ / 2, shortest_patience_);
-    cache_faults_took_ = 0;
     returned_at_ = registers.rip;
-    GuestCodeCache::ThreadOf(*carrier_).leave_after = patience_;
+    thread.leave_after = adaptive_->EndStint(std::exchange(carrier_->rewatched, 0));
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;
@@ -1264,8 +1220,7 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
     const std::uint64_t since = adaptive_ ? ProcessorTime() : 0;
     const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
     // Pages change hands because threads run natively.
-    if (adaptive_)
-      cache_faults_took_ += ProcessorTime() - since + process_->machine().host().exit_nanoseconds;
+    if (adaptive_) adaptive_->CountCacheFault(ProcessorTime() - since);
     if (Tracking* const tracking = process_->tracking();
         verdict != FaultVerdict::kMapped && tracking != nullptr) {
       tracking->Retract(*carrier_, Registers().rip);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "hypervisor/adaptive_policy.h"
 #include "hypervisor/client_requests.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/machine.h"
@@ -151,7 +152,6 @@ class GuestThread {
   void RequestLeave();
   void FinishLeave();
   bool EnterCache();
-  double WeightOfRepeats() const;
   bool PrefersNative();
   bool OwesAccess();
   void GoNative();
@@ -188,19 +188,9 @@ class GuestThread {
   bool leaving_ = false;       // stepping to where the code cache can be left
   // In a system call whose return address is in the code cache.
   std::optional<GuestCodeCache::Pause> cache_pause_;
-  bool adaptive_ = false;  // may leave it for native code
-  // Processor time of the thread, in nanoseconds: when it began to run natively, when the present
-  // exit began to be handled, how much the exits in between have taken, and how much the page
-  // faults in the code cache since it was native before.
-  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
-  // Accesses in the code cache before native code is tried again.
-  std::int64_t patience_ = 0, shortest_patience_ = 0;
+  std::optional<AdaptivePolicy> adaptive_;  // nothing: never leaves it for native code
   // Where it went over to the code cache last, to make an access that it could not make natively.
   std::uint64_t returned_at_ = 0;
-  // Accesses in the code cache lately that the filter did not skip, and how many of them were
-  // repeats; how many repeats there had been when the thread became native last.
-  std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;
-  std::uint64_t repeats_then_ = 0;
   std::optional<Step> step_;
   ClientRequests client_requests_;
   RuntimeCalls runtime_calls_;  // of a statically linked program

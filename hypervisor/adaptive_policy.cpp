@@ -1,0 +1,64 @@
+#include "hypervisor/adaptive_policy.h"
+
+#include <algorithm>
+
+namespace trapline {
+namespace {
+
+// How many accesses a thread makes in the code cache before it tries native code: at first, and
+// after it has met a shared page natively. Going out and back in costs as much as a few hundred
+// that are told; with fewer, races are missed (docs/detection.md, "Hot code").
+constexpr std::int64_t kFirstPatience = 32768;
+constexpr std::int64_t kPatience = 512;
+constexpr std::int64_t kLongestPatience = 1 << 20;
+// Code in the cache is about so many times slower than natively (bench/programs under `exact`: 18
+// to 60 where nothing is contended). Natively a thread must gain more by that than its faults take.
+constexpr std::uint64_t kCacheSlowdown = 20;
+// Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
+// it is seen that a native stint's first 400 us go to KVM's mending of translations
+// (docs/translator.md).
+constexpr std::uint64_t kRepeatsSlowdown = 10;
+constexpr std::uint64_t kRefill = 400'000;  // ns
+
+}  // namespace
+
+std::int64_t AdaptivePolicy::Start(std::uint32_t hot_after) {
+  shortest_patience_ = patience_ = hot_after != 0 ? hot_after : kPatience;
+  return hot_after != 0 ? hot_after : kFirstPatience;
+}
+
+void AdaptivePolicy::BeginStint(std::uint64_t now, std::int64_t accesses_left,
+                                std::uint64_t repeats) {
+  native_since_ = now;
+  exits_took_ = 0;
+  const std::int64_t accesses = patience_ - accesses_left;
+  // One stint alone misleads, and what it leads to changes the next one's share.
+  constexpr std::int64_t kStints = 16;
+  recent_accesses_ += std::max<std::int64_t>(accesses, 0) - recent_accesses_ / kStints;
+  recent_repeats_ += static_cast<std::int64_t>(repeats - repeats_then_) - recent_repeats_ / kStints;
+  repeats_then_ = repeats;
+}
+
+std::int64_t AdaptivePolicy::EndStint(std::uint64_t rewatched) {
+  const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
+  // To use a page that was hidden takes an exit, if only KVM's for its translation.
+  exits_took_ += exit_cost_ * rewatched;
+  const double repeats = WeightOfRepeats();
+  const std::uint64_t lost = exits_took_ + static_cast<std::uint64_t>(repeats * kRefill);
+  const std::uint64_t useful = stint - std::min(stint, lost);
+  const std::uint64_t slowdown =
+      kCacheSlowdown - static_cast<std::uint64_t>(repeats * (kCacheSlowdown - kRepeatsSlowdown));
+  patience_ = useful * slowdown < exits_took_ + cache_faults_took_ + exit_cost_
+                  ? std::min(patience_ * 2, kLongestPatience)
+                  : std::max(patience_ / 2, shortest_patience_);
+  cache_faults_took_ = 0;
+  return patience_;
+}
+
+double AdaptivePolicy::WeightOfRepeats() const {
+  if (recent_accesses_ <= 0) return 0;
+  const double share = static_cast<double>(recent_repeats_) / static_cast<double>(recent_accesses_);
+  return std::clamp(8 * share - 6, 0.0, 1.0);
+}
+
+}  // namespace trapline

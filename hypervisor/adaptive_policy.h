@@ -1,0 +1,53 @@
+// When a thread under a policy by which pages have owners leaves the code cache for native code,
+// and for how long it stays in the cache once it is back (docs/detection.md, "Hot code").
+#pragma once
+
+#include <cstdint>
+
+namespace trapline {
+
+// Of one thread; not thread-safe. A *stint* is the time that the thread runs natively, from when it
+// leaves the cache until it is back. All times are the thread's processor time, in nanoseconds.
+class AdaptivePolicy {
+ public:
+  // `exit_cost`: what an exit from the guest to the monitor and back takes by itself.
+  explicit AdaptivePolicy(std::uint64_t exit_cost) : exit_cost_(exit_cost) {}
+
+  // Accesses count from now on. `hot_after`: TrackOptions. Returns how many accesses the thread
+  // makes in the cache before native code is tried for the first time.
+  std::int64_t Start(std::uint32_t hot_after);
+
+  // A stint begins. `accesses_left`: how many the thread was still to make in the cache, less than
+  // 0 if it has made more. `repeats`: how many of all its accesses were repeats so far.
+  void BeginStint(std::uint64_t now, std::int64_t accesses_left, std::uint64_t repeats);
+  // The thread is out of the guest in a stint, and has been handled.
+  void BeginExit(std::uint64_t now) { exit_since_ = now; }
+  void EndExit(std::uint64_t now) { exits_took_ += now - exit_since_ + exit_cost_; }
+  // A page fault in the code cache has been handled, which took so long.
+  void CountCacheFault(std::uint64_t took) { cache_faults_took_ += took + exit_cost_; }
+  // The stint ends at the exit that began last. `rewatched`: Carrier. Returns how many accesses the
+  // thread makes in the cache before native code is tried again: twice as many as last time if the
+  // stint has not paid, else half as many.
+  std::int64_t EndStint(std::uint64_t rewatched);
+  // Of the present stint, or of the last one.
+  std::uint64_t stint_began() const { return native_since_; }
+
+  // From 0, where up to three quarters of the last accesses in the cache were repeats, to 1, where
+  // seven eighths and more were: a repeat takes some 15 ns, an access that is told 300.
+  double WeightOfRepeats() const;
+
+ private:
+  const std::uint64_t exit_cost_;
+  // When the thread began to run natively, when the present exit began to be handled, how much the
+  // exits in between have taken, and how much the page faults in the code cache since it was native
+  // before.
+  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
+  // Accesses in the code cache before native code is tried again.
+  std::int64_t patience_ = 0, shortest_patience_ = 0;
+  // Accesses in the code cache lately that the filter did not skip, and how many of them were
+  // repeats; how many repeats there had been when the thread became native last.
+  std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;
+  std::uint64_t repeats_then_ = 0;
+};
+
+}  // namespace trapline

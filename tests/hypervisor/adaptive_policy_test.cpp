@@ -1,0 +1,178 @@
+// When a thread leaves the code cache for native code, by what its stints there were worth.
+#include "hypervisor/adaptive_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace trapline {
+namespace {
+
+constexpr std::uint64_t kExit = 30'000;  // ns
+constexpr std::int64_t kShortest = 512, kLongest = 1 << 20;
+
+// A thread whose stints all begin when it has made as many accesses in the cache as it was to make.
+class Thread {
+ public:
+  explicit Thread(std::uint32_t hot_after = 0) : first(policy.Start(hot_after)) {}
+
+  void BeginStint() { policy.BeginStint(now, 0, repeats); }
+  // It is out of the guest `after` nanoseconds later, and handled `took` nanoseconds after that.
+  void Exit(std::uint64_t after, std::uint64_t took) {
+    policy.BeginExit(now += after);
+    policy.EndExit(now += took);
+  }
+  // It meets a shared page `after` nanoseconds later. How long it stays in the cache then.
+  std::int64_t EndStint(std::uint64_t after, std::uint64_t rewatched = 0) {
+    policy.BeginExit(now += after);
+    return policy.EndStint(rewatched);
+  }
+  // A stint without another exit, so long.
+  std::int64_t Stint(std::uint64_t length) {
+    BeginStint();
+    return EndStint(length);
+  }
+  // A stay of kShortest accesses in the cache, so many of them repeats, and the stint behind it.
+  double WeightAfter(std::uint64_t repeats_in_stay) {
+    repeats += repeats_in_stay;
+    BeginStint();
+    return policy.WeightOfRepeats();
+  }
+
+  AdaptivePolicy policy{kExit};
+  std::uint64_t now = 5'000'000, repeats = 0;
+  const std::int64_t first;
+};
+
+// Natively the thread must gain more than 1/20 of the exit that ends the stint.
+constexpr std::uint64_t kTooShort = kExit / 20 - 1, kLongEnough = kExit / 20;
+
+TEST(AdaptivePolicy, CodeIsHotAfterManyAccesses) { EXPECT_EQ(Thread().first, 32768); }
+
+TEST(AdaptivePolicy, CodeIsHotAfterAsManyAccessesAsIsAskedFor) { EXPECT_EQ(Thread(7).first, 7); }
+
+TEST(AdaptivePolicy, PatienceDoublesWhenAStintDidNotPay) {
+  Thread thread;
+  EXPECT_EQ(thread.Stint(kTooShort), 2 * kShortest);
+  EXPECT_EQ(thread.Stint(kTooShort), 4 * kShortest);
+}
+
+TEST(AdaptivePolicy, PatienceHalvesWhenAStintPaid) {
+  Thread thread;
+  thread.Stint(kTooShort);
+  thread.Stint(kTooShort);
+  EXPECT_EQ(thread.Stint(kLongEnough), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, PatienceIsNeverLessThanTheShortest) {
+  Thread thread;
+  EXPECT_EQ(thread.Stint(kLongEnough), kShortest);
+}
+
+TEST(AdaptivePolicy, PatienceIsNeverLessThanWhatIsAskedFor) {
+  Thread thread(7);
+  EXPECT_EQ(thread.Stint(kTooShort), 14);
+  EXPECT_EQ(thread.Stint(kLongEnough), 7);
+  EXPECT_EQ(thread.Stint(kLongEnough), 7);
+}
+
+TEST(AdaptivePolicy, PatienceIsNeverMoreThanTheLongest) {
+  Thread thread;
+  std::int64_t patience = 0;
+  for (int i = 0; i < 20; ++i) patience = thread.Stint(kTooShort);
+  EXPECT_EQ(patience, kLongest);
+}
+
+TEST(AdaptivePolicy, StartForgetsPatience) {
+  Thread thread;
+  for (int i = 0; i < 20; ++i) thread.Stint(kTooShort);
+  EXPECT_EQ(thread.policy.Start(0), 32768);
+  EXPECT_EQ(thread.Stint(kTooShort), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, ExitsInAStintAreALoss) {
+  // Useful: the stint but for the exit, 7,500 ns, twenty times over 150,000. Lost: the exit's
+  // handling, and two exits by themselves.
+  constexpr std::uint64_t kHandling = 150'000 - 2 * kExit;
+  Thread pays, does_not;
+  pays.BeginStint();
+  pays.Exit(1'000, kHandling);
+  EXPECT_EQ(pays.EndStint(6'500 + kExit), kShortest);
+  does_not.BeginStint();
+  does_not.Exit(1'000, kHandling);
+  EXPECT_EQ(does_not.EndStint(6'499 + kExit), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, ExitsOfEarlierStintsDoNotMatter) {
+  Thread thread;
+  thread.BeginStint();
+  thread.Exit(1'000, 1'000'000'000);
+  EXPECT_EQ(thread.EndStint(1'000), 2 * kShortest);
+  EXPECT_EQ(thread.Stint(kLongEnough), kShortest);
+}
+
+TEST(AdaptivePolicy, FaultsInTheCacheAreALossOfTheNextStintAlone) {
+  Thread thread;
+  thread.policy.CountCacheFault(1'000'000);
+  EXPECT_EQ(thread.Stint((1'000'000 + 2 * kExit) / 20 - 1), 2 * kShortest);
+  EXPECT_EQ(thread.Stint(kLongEnough), kShortest);
+}
+
+TEST(AdaptivePolicy, HiddenPagesThatWereUsedAreALossAndNoUse) {
+  // Three exits and the last one are lost; the three take their time from the stint.
+  Thread pays, does_not;
+  pays.BeginStint();
+  EXPECT_EQ(pays.EndStint(4 * kExit / 20 + 3 * kExit, 3), kShortest);
+  does_not.BeginStint();
+  EXPECT_EQ(does_not.EndStint(4 * kExit / 20 + 3 * kExit - 1, 3), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, AStintWithoutAnExitBeforeIsOfNoUse) {
+  // An exit that began before the stint is none of its own.
+  Thread thread;
+  thread.Stint(kLongEnough);
+  thread.now += 1'000'000;
+  thread.BeginStint();
+  EXPECT_EQ(thread.policy.EndStint(0), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, StintBeganIsWhenItBegan) {
+  Thread thread;
+  thread.BeginStint();
+  const std::uint64_t then = thread.now;
+  thread.EndStint(1'000);
+  EXPECT_EQ(thread.policy.stint_began(), then);
+}
+
+TEST(AdaptivePolicy, WeightIsZeroUpToThreeQuartersOfRepeats) {
+  EXPECT_EQ(AdaptivePolicy(kExit).WeightOfRepeats(), 0);
+  EXPECT_EQ(Thread().WeightAfter(0), 0);
+  EXPECT_EQ(Thread().WeightAfter(kShortest * 3 / 4), 0);
+}
+
+TEST(AdaptivePolicy, WeightGrowsWithRepeats) {
+  EXPECT_EQ(Thread().WeightAfter(kShortest * 13 / 16), 0.5);
+}
+
+TEST(AdaptivePolicy, WeightIsOneFromSevenEighthsOfRepeatsOn) {
+  EXPECT_EQ(Thread().WeightAfter(kShortest * 7 / 8), 1);
+  EXPECT_EQ(Thread().WeightAfter(kShortest), 1);
+}
+
+TEST(AdaptivePolicy, WeightIsOfSeveralStays) {
+  Thread thread;
+  EXPECT_EQ(thread.WeightAfter(kShortest), 1);
+  EXPECT_EQ(thread.WeightAfter(326), 0.5) << "806 of 992, the first stay's less by a sixteenth";
+}
+
+TEST(AdaptivePolicy, RepeatsShortenWhatCountsAsUseful) {
+  // All of the first 400 us is lost then, and code in the cache is but ten times slower.
+  constexpr std::uint64_t kRefill = 400'000;
+  Thread pays, does_not;
+  pays.repeats = does_not.repeats = kShortest;
+  EXPECT_EQ(pays.Stint(kRefill + kExit / 10), kShortest);
+  EXPECT_EQ(does_not.Stint(kRefill + kExit / 10 - 1), 2 * kShortest);
+}
+
+}  // namespace
+}  // namespace trapline
