@@ -14,4 +14,7 @@ inline std::uint64_t Nanoseconds(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// Of the calling thread, in nanoseconds.
+inline std::uint64_t ProcessorTime() { return Nanoseconds(CLOCK_THREAD_CPUTIME_ID); }
+
 }  // namespace trapline

@@ -99,4 +99,18 @@ void StartFutexes(Carrier& carrier, const HostKind& host) {
   futex.spins = alone ? 0 : host.exit_in_pauses * kExits;
 }
 
+void FinishFutexAnswer(Carrier& carrier) {
+  kvm_regs& registers = carrier.vcpu().registers();
+  const agent::FutexState& futex = carrier.thread_page().futex;
+  const auto& saved =
+      *static_cast<const agent::FutexRegisters*>(carrier.ThreadRegion(agent::kFutexStack));
+  registers.r8 = saved.r8;
+  registers.r9 = saved.r9;
+  registers.rflags = registers.r11 = saved.rflags;
+  registers.rax = futex.result;
+  registers.rsp = futex.rsp;
+  registers.rip = registers.rcx;
+  carrier.vcpu().MarkRegistersDirty();
+}
+
 }  // namespace trapline

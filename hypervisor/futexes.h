@@ -29,4 +29,16 @@ void ForgetFutexWaiters(Carrier& carrier);
 // Whether and for how long the agent may look at a word before it leaves: for threads that begin.
 void StartFutexes(Carrier& carrier, const HostKind& host);
 
+// A futex call that the agent has done nothing for yet becomes one that leaves. `interrupted`:
+// where the thread goes on.
+template <typename Interrupted>
+void LeaveFutexCall(Carrier& carrier, Interrupted& interrupted) {
+  interrupted.rip = agent::GuestAddressOf(trapline_agent_futex_leave);
+  interrupted.rsp = agent::kFutexStack;
+  carrier.vcpu().MarkRegistersDirty();
+}
+
+// The rest of the agent's way back from a futex call, all of which can be done again.
+void FinishFutexAnswer(Carrier& carrier);
+
 }  // namespace trapline

@@ -2,61 +2,45 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/agent_code.h"
 #include "hypervisor/clock.h"
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/page_leases.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
+#include "hypervisor/processor_exceptions.h"
+#include "hypervisor/string_instructions.h"
 #include "hypervisor/system_call_effects.h"
 #include "hypervisor/system_calls.h"
 #include "hypervisor/tracking.h"
-#include "translator/memory_access.h"
+#include "hypervisor/vcpu_registers.h"
 
 namespace trapline {
 namespace {
 
 thread_local GuestThread* current_thread = nullptr;
 
-constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorStack = 12,
-                   kVectorProtection = 13, kVectorPageFault = 14;
-constexpr std::uint64_t kPresent = 1, kWrite = 2, kUser = 4, kFetch = 16;  // of a fault's code
-constexpr std::uint64_t kFlagTrap = 0x100;
 constexpr std::uint64_t kSyscallLength = 2;
 
 // More than a single instruction has, each of which is counted.
 constexpr std::int64_t kMostAccesses = 4;
-
-// How long a thread keeps to itself pages that it has got many at once of and uses natively. lu of
-// bench/programs, whose threads write halves of the same pages, took 11 s of processor time without
-// a lease, 4.2 with 8 ms, 4.2 with 16; with one on all of its pages 8.7 with 0.5 ms, 5.0 with 2,
-// 3.7 with 4, 2.9 with 8.
-constexpr std::uint64_t kLease = 8'000'000;     // ns
-constexpr std::uint64_t kLeaseRound = 100'000;  // ns
-
-std::uint64_t ProcessorTime() { return Nanoseconds(CLOCK_THREAD_CPUTIME_ID); }
-std::uint64_t Now() { return Nanoseconds(CLOCK_MONOTONIC); }
-
-bool PushesErrorCode(unsigned vector) {
-  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 ||
-         vector == 29 || vector == 30;
-}
-
-bool IsAt(std::uint64_t rip, std::uint64_t out_instruction) {
-  return rip == out_instruction || rip == out_instruction + agent::kOutLength;
-}
-
-bool IsAt(std::uint64_t rip, const char* out_instruction) {
-  return IsAt(rip, agent::GuestAddressOf(out_instruction));
-}
 
 // Reads or writes the base of GS: rdgsbase, wrgsbase, a load of GS.
 bool UsesGsBase(const Instruction& in) {
@@ -68,45 +52,45 @@ bool UsesGsBase(const Instruction& in) {
   return in.map == kMapOneByte && in.opcode == 0x8e && reg == 5;
 }
 
-// In the agent's part of the code cache's slow path, which ends by leaving if that is asked for.
-bool IsInSlowPath(std::uint64_t rip) {
-  return (rip >= agent::GuestAddressOf(trapline_agent_cache_access) &&
-          rip <= agent::GuestAddressOf(trapline_agent_cache_many) + agent::kOutLength) ||
-         rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize();
+// The instruction at `rip`, of the program, the code cache or the agent, if it is no longer than
+// that.
+std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest) {
+  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
+  std::size_t length = longest;
+  if (agent::Contains(rip)) {
+    length = std::min<std::size_t>(length, TRAPLINE_AGENT_CODE + agent::BlobSize() - rip);
+    std::memcpy(bytes.data(), trapline_agent_begin + (rip - TRAPLINE_AGENT_CODE), length);
+  } else if (!ReadGuest(rip, bytes.data(), length)) {
+    length = kPageSize - rip % kPageSize;
+    if (length >= longest || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
+  }
+  return Decode({bytes.data(), length}, rip);
 }
 
-// In the agent's code for futex calls. Also on the first instruction of its way out: KVM may
-// deliver a fault of the code before only there.
-bool IsInFutexCall(std::uint64_t rip) {
-  return rip >= agent::GuestAddressOf(trapline_agent_futex) &&
-         rip <= agent::GuestAddressOf(trapline_agent_futex_leave);
-}
-bool IsInFutexAnswer(std::uint64_t rip) {
-  return rip >= agent::GuestAddressOf(trapline_agent_futex_answer) &&
-         rip <= agent::GuestAddressOf(trapline_agent_futex_answered);
-}
-
-// Inside trapline_agent_event: nothing has happened until the new head is stored, and after
-// `commit` only `ret` is left. A thread that is interrupted there starts over.
-bool RestartsEvent(std::uint64_t rip) {
-  return rip >= agent::GuestAddressOf(trapline_agent_event) &&
-         rip < agent::GuestAddressOf(trapline_agent_access) &&
-         (rip <= agent::GuestAddressOf(trapline_agent_event_commit) ||
-          rip >= agent::GuestAddressOf(trapline_agent_event_full));
-}
-
-// The exception slot RIP is in, if it is in one.
-std::optional<unsigned> SlotOf(std::uint64_t rip) {
-  const std::uint64_t first = agent::GuestAddressOf(trapline_agent_exceptions);
-  if (rip < first || rip >= first + TRAPLINE_VECTORS * TRAPLINE_SLOT_SIZE) return std::nullopt;
-  return static_cast<unsigned>((rip - first) / TRAPLINE_SLOT_SIZE);
+// Whether the instruction, about to run on `vcpu`, writes at `address`.
+bool Writes(const Instruction& instruction, Vcpu& vcpu, std::uint64_t address) {
+  RegisterFile file = ToRegisterFile(vcpu.registers());
+  file.fs_base = vcpu.special_registers().fs.base;
+  file.gs_base = vcpu.special_registers().gs.base;
+  const MemoryAccessList accesses = Accesses(instruction, file);
+  const bool writes = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
+    return access.write && address - access.address < access.size;
+  });
+  if (writes || accesses.complete()) return writes;
+  const auto operands = instruction.memory();
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const MemoryOperand& operand) { return operand.writes; });
 }
 
 }  // namespace
 
 GuestThread::GuestThread(Process& process, SignalActions& actions, Carrier& carrier,
                          std::uint64_t logical_number)
-    : process_(&process), actions_(&actions), carrier_(&carrier), logical_number_(logical_number) {}
+    : process_(&process),
+      actions_(&actions),
+      carrier_(&carrier),
+      logical_number_(logical_number),
+      runtime_calls_(carrier, alternate_stack) {}
 
 GuestThread* GuestThread::Current() { return current_thread; }
 
@@ -302,32 +286,6 @@ void GuestThread::SaveVectorState() {
   }
 }
 
-namespace {
-
-// In the order of RegisterFile::gpr.
-constexpr __u64 kvm_regs::*kGeneral[16] = {
-    &kvm_regs::rax, &kvm_regs::rcx, &kvm_regs::rdx, &kvm_regs::rbx, &kvm_regs::rsp, &kvm_regs::rbp,
-    &kvm_regs::rsi, &kvm_regs::rdi, &kvm_regs::r8,  &kvm_regs::r9,  &kvm_regs::r10, &kvm_regs::r11,
-    &kvm_regs::r12, &kvm_regs::r13, &kvm_regs::r14, &kvm_regs::r15};
-
-RegisterFile ToFile(const kvm_regs& registers) {
-  RegisterFile file;
-  for (std::size_t i = 0; i < std::size(kGeneral); ++i) file.gpr[i] = registers.*kGeneral[i];
-  file.rip = registers.rip;
-  file.rflags = registers.rflags;
-  return file;
-}
-
-kvm_regs FromFile(const RegisterFile& file) {
-  kvm_regs registers{};
-  for (std::size_t i = 0; i < std::size(kGeneral); ++i) registers.*kGeneral[i] = file.gpr[i];
-  registers.rip = file.rip;
-  registers.rflags = file.rflags;
-  return registers;
-}
-
-}  // namespace
-
 // The registers the program has at its present instruction boundary, from the vCPU's.
 kvm_regs GuestThread::ProgramRegisters() {
   kvm_regs registers = RegistersAtExit();
@@ -335,9 +293,10 @@ kvm_regs GuestThread::ProgramRegisters() {
     if (cache_pause_) {
       registers.rip = registers.rcx = cache_pause_->rip;
     } else if (cache->Contains(registers.rip)) {
-      const auto program = cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_));
+      const auto program =
+          cache->Recover(ToRegisterFile(registers), GuestCodeCache::ThreadOf(*carrier_));
       if (!program) Abort("the thread is in the middle of the code cache's own work");
-      registers = FromFile(*program);
+      registers = FromRegisterFile(*program);
       // The agent's entry runs from the cache, too.
       if (RestartsEvent(registers.rip)) registers.rip = agent::GuestAddressOf(trapline_agent_event);
     }
@@ -493,7 +452,7 @@ void GuestThread::DeliverPageFault() {
   const bool again = address == last_fault_address_ && registers.rip == last_fault_rip_;
   if (fetched == 0 || (!instruction && fetched < kMaximumInstructionLength)) {
     error_code |= kFetch;
-  } else if (instruction ? Writes(*instruction, registers, address) : again) {
+  } else if (instruction ? Writes(*instruction, vcpu, address) : again) {
     error_code |= kWrite;
   }
   agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
@@ -505,37 +464,6 @@ void GuestThread::DeliverPageFault() {
   registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof error_code;
   registers.rflags &= ~kFlagTrap;
   vcpu.MarkRegistersDirty();
-}
-
-// The instruction at `rip`, of the program, the code cache or the agent, if it is no longer than
-// that.
-std::optional<Instruction> GuestThread::InstructionAt(std::uint64_t rip, std::size_t longest) {
-  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
-  std::size_t length = longest;
-  if (agent::Contains(rip)) {
-    length = std::min<std::size_t>(length, TRAPLINE_AGENT_CODE + agent::BlobSize() - rip);
-    std::memcpy(bytes.data(), trapline_agent_begin + (rip - TRAPLINE_AGENT_CODE), length);
-  } else if (!ReadGuest(rip, bytes.data(), length)) {
-    length = kPageSize - rip % kPageSize;
-    if (length >= longest || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
-  }
-  return Decode({bytes.data(), length}, rip);
-}
-
-// Whether the instruction, about to run with these registers, writes at `address`.
-bool GuestThread::Writes(const Instruction& instruction, const kvm_regs& registers,
-                         std::uint64_t address) {
-  RegisterFile file = ToFile(registers);
-  file.fs_base = carrier_->vcpu().special_registers().fs.base;
-  file.gs_base = carrier_->vcpu().special_registers().gs.base;
-  const MemoryAccessList accesses = Accesses(instruction, file);
-  const bool writes = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
-    return access.write && address - access.address < access.size;
-  });
-  if (writes || accesses.complete()) return writes;
-  const auto operands = instruction.memory();
-  return std::any_of(operands.begin(), operands.end(),
-                     [](const MemoryOperand& operand) { return operand.writes; });
 }
 
 // Translated code in which plain loads and stores are not yet what they have turned out to be.
@@ -576,7 +504,7 @@ void GuestThread::HandlePortAccess() {
   } else if (by_register(2)) {
     context_.rip -= code[1] == 0x66 ? 2 : 1;
   }
-  ForceSignal(DescribeException(kVectorProtection, 0));
+  ForceException(kVectorProtection, 0);
 }
 
 void GuestThread::HandleInterruption() {
@@ -586,7 +514,7 @@ void GuestThread::HandleInterruption() {
   place_ = Place::kProgram;
   const std::uint64_t rip = vcpu.registers().rip;
   if (IsInFutexAnswer(rip)) {
-    FinishFutexAnswer();
+    FinishFutexAnswer(*carrier_);
     return;
   }
   // Something of the agent's that is about to exit: let it, or its event would be lost.
@@ -599,7 +527,7 @@ void GuestThread::HandleInterruption() {
        rip != agent::GuestAddressOf(trapline_agent_syscall_ring3) + agent::kOutLength) ||
       rip == agent::GuestAddressOf(trapline_agent_syscall_ring0);
   if (!before_exit) return;
-  if (IsInFutexCall(rip)) LeaveFutexCall(vcpu.registers());
+  if (IsInFutexCall(rip)) LeaveFutexCall(*carrier_, vcpu.registers());
   RunToExit();
 }
 
@@ -618,30 +546,6 @@ void GuestThread::RunToExit() {
   HandleExit();
 }
 
-// A futex call that the agent has done nothing for yet becomes one that leaves. `interrupted`:
-// where the thread goes on.
-template <typename Interrupted>
-void GuestThread::LeaveFutexCall(Interrupted& interrupted) {
-  interrupted.rip = agent::GuestAddressOf(trapline_agent_futex_leave);
-  interrupted.rsp = agent::kFutexStack;
-  carrier_->vcpu().MarkRegistersDirty();
-}
-
-// The rest of the agent's way back from a futex call, all of which can be done again.
-void GuestThread::FinishFutexAnswer() {
-  kvm_regs& registers = carrier_->vcpu().registers();
-  const agent::FutexState& futex = carrier_->thread_page().futex;
-  const auto& saved =
-      *static_cast<const agent::FutexRegisters*>(carrier_->ThreadRegion(agent::kFutexStack));
-  registers.r8 = saved.r8;
-  registers.r9 = saved.r9;
-  registers.rflags = registers.r11 = saved.rflags;
-  registers.rax = futex.result;
-  registers.rsp = futex.rsp;
-  registers.rip = registers.rcx;
-  carrier_->vcpu().MarkRegistersDirty();
-}
-
 // KVM could not get at the host page behind a present entry: a mapped file that shrank, or a
 // protection that changed between the walk and the access. The entry goes, the access faults again,
 // and that fault knows its address.
@@ -651,7 +555,7 @@ void GuestThread::HandleMemoryError() {
   place_ = Place::kProgram;
   const std::uint64_t rip = carrier_->vcpu().registers().rip;
   if (IsInFutexCall(rip)) {
-    LeaveFutexCall(carrier_->vcpu().registers());
+    LeaveFutexCall(*carrier_, carrier_->vcpu().registers());
     RunToExit();
     return;
   }
@@ -724,78 +628,6 @@ void GuestThread::EndCachePause() {
   }
 }
 
-SignalDelivery GuestThread::DescribeException(unsigned vector, std::uint64_t error_code) {
-  SignalDelivery delivery;
-  delivery.trap_number = vector;
-  delivery.error_code = error_code;
-  int signal = SIGSEGV, code = SI_KERNEL;
-  std::uint64_t address = 0;
-  switch (vector) {
-    case 0:
-      signal = SIGFPE;
-      code = FPE_INTDIV;
-      address = context_.rip;
-      break;
-    case kVectorDebug:
-      signal = SIGTRAP;
-      code = TRAP_TRACE;
-      address = context_.rip;
-      break;
-    case kVectorBreakpoint:
-      signal = SIGTRAP;
-      code = SI_KERNEL;
-      break;
-    case 6:
-      signal = SIGILL;
-      code = ILL_ILLOPN;
-      address = context_.rip;
-      break;
-    case 10:
-    case 11:
-    case 12:
-      signal = SIGBUS;
-      code = SI_KERNEL;
-      break;
-    case 16:
-    case 19: {
-      // Which arithmetic error: status and control word, or MXCSR, tell (Intel SDM vol. 1, 8.5
-      // and 11.5).
-      signal = SIGFPE;
-      address = context_.rip;
-      std::uint32_t flags = 0;
-      const char* image = carrier_->vector_state();
-      if (vector == 16) {
-        std::uint16_t control = 0, status = 0;
-        std::memcpy(&control, image, 2);
-        std::memcpy(&status, image + 2, 2);
-        flags = static_cast<std::uint32_t>(status & ~control);
-      } else {
-        std::uint32_t mxcsr = 0;
-        std::memcpy(&mxcsr, image + 24, 4);
-        flags = ~(mxcsr >> 7) & mxcsr;
-      }
-      code = (flags & 1) != 0          ? FPE_FLTINV
-             : (flags & 4) != 0        ? FPE_FLTDIV
-             : (flags & 8) != 0        ? FPE_FLTOVF
-             : (flags & (2 | 16)) != 0 ? FPE_FLTUND
-             : (flags & 32) != 0       ? FPE_FLTRES
-                                       : 0;
-      break;
-    }
-    case 17:
-      signal = SIGBUS;
-      code = BUS_ADRALN;
-      break;
-    default:
-      break;  // #GP and what the processor may invent: SIGSEGV, SI_KERNEL
-  }
-  delivery.signal = signal;
-  delivery.info.si_signo = signal;
-  delivery.info.si_code = code;
-  delivery.info.si_addr = reinterpret_cast<void*>(address);
-  return delivery;
-}
-
 void GuestThread::HandleException(unsigned vector) {
   const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(vector == kVectorPageFault);
   std::uint64_t error_code = 0;
@@ -836,7 +668,7 @@ void GuestThread::HandleException(unsigned vector) {
     if (may_be_mirror && HandleImpossibleAccess()) return;
     Detach();
   }
-  ForceSignal(DescribeException(vector, error_code));
+  ForceException(vector, error_code);
 }
 
 // An instruction in the code cache faulted, at no address of the mirror: perhaps its address is
@@ -856,7 +688,7 @@ bool GuestThread::HandleImpossibleAccess() {
     tracking->Retract(*carrier_, registers.rip);
     const bool canonical = address + (1ull << 47) < 1ull << 48;
     if (!canonical) {
-      ForceSignal(DescribeException(kVectorProtection, 0));
+      ForceException(kVectorProtection, 0);
       return true;
     }
     SignalDelivery delivery;
@@ -913,34 +745,13 @@ bool GuestThread::EmulateVsyscall(std::uint64_t address) {
   return true;
 }
 
-// The page at `address` may be one that another thread has on lease. Threads that write different
-// parts of the same pages would take them from each other with each touch, and spend their time in
-// page faults and in the code cache; so who has got many at once keeps them for a while (as in
-// distributed shared memory: Mirage, SOSP 1989, time windows). It does not while it waits for
-// something, and nobody waits longer in all than it has run.
-void GuestThread::AwaitLease(std::uint64_t address) {
-  if (address >= kUserAddressEnd) return;
-  std::uint64_t& waited = counters().lease_time;
-  const std::uint64_t before = waited;
-  while (waited - before < kLease) {
-    const std::uint64_t end = process_->address_space().LeaseEnd(*carrier_, {address});
-    const std::uint64_t now = end != 0 ? Now() : 0;
-    if (now >= end || waited >= ProcessorTime()) return;
-    carrier_->lease_end = 0;
-    const timespec round{0, static_cast<long>(std::min(end - now, kLeaseRound))};
-    const bool interrupted = nanosleep(&round, nullptr) != 0;
-    waited += Now() - now;
-    if (interrupted) return;
-  }
-}
-
 void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ++counters().page_faults;
   const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
   const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
   if (IsInFutexCall(rip)) {
     // The word is not in view: the kernel looks.
-    LeaveFutexCall(carrier_->InterruptFrameOf(true));
+    LeaveFutexCall(*carrier_, carrier_->InterruptFrameOf(true));
     carrier_->thread_page().futex.skip = TRAPLINE_FUTEX_MOST_SKIPPED;
     RunToExit();
     return;
@@ -958,7 +769,10 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
   if (cached && address - kMirrorOffset >= kUserAddressEnd && HandleImpossibleAccess()) return;
-  if (adaptive_) AwaitLease(address >= kMirrorOffset ? address - kMirrorOffset : address);
+  if (adaptive_) {
+    AwaitLease(process_->address_space(), *carrier_,
+               address >= kMirrorOffset ? address - kMirrorOffset : address);
+  }
   FaultVerdict verdict = FaultVerdict::kNotMapped;
   std::uint64_t fault_address = address;
   try {
@@ -1034,32 +848,9 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ForceSignal(delivery);
 }
 
-namespace {
-
-// Hands on what a statically linked program's calls of its runtime mean.
-class RuntimeCallReporter : public RuntimeCallSink {
- public:
-  RuntimeCallReporter(Tracking& tracking, Carrier& carrier)
-      : tracking_(tracking), carrier_(carrier) {}
-
-  void Event(std::uint64_t kind, std::uint64_t address, std::uint64_t size,
-             std::uint64_t ip) override {
-    tracking_.OnRuntimeEvent(carrier_, kind, address, size, ip);
-  }
-  void Access(std::uint64_t kind, std::uint64_t address, std::uint64_t size, std::uint64_t ip,
-              const RegisterFile& caller) override {
-    tracking_.CheckRuntime(carrier_, kind, address, size, ip, caller);
-  }
-  std::optional<std::uint64_t> ThreadNumber(std::uint64_t pthread) override {
-    return tracking_.ThreadByPointer(pthread);
-  }
-
- private:
-  Tracking& tracking_;
-  Carrier& carrier_;
-};
-
-}  // namespace
+void GuestThread::ForceException(unsigned vector, std::uint64_t error_code) {
+  ForceSignal(DescribeException(vector, error_code, context_.rip, carrier_->vector_state()));
+}
 
 // --- the code cache
 
@@ -1074,7 +865,8 @@ bool GuestThread::AtProgramBoundary() {
   if (detached_ || cache == nullptr || cache_pause_) return true;
   const kvm_regs registers = RegistersAtExit();
   if (cache->Contains(registers.rip))
-    return cache->Recover(ToFile(registers), GuestCodeCache::ThreadOf(*carrier_)).has_value();
+    return cache->Recover(ToRegisterFile(registers), GuestCodeCache::ThreadOf(*carrier_))
+        .has_value();
   return !IsInSlowPath(registers.rip);
 }
 
@@ -1139,7 +931,7 @@ void GuestThread::GoNative() {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   thread.leave_requested = 0;
   adaptive_->BeginStint(ProcessorTime(), thread.leave_after, carrier_->thread_page().repeats);
-  carrier_->lease_end = Now() + kLease;
+  BeginLease(*carrier_);
 }
 
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
@@ -1154,11 +946,8 @@ bool GuestThread::EnterCache() {
   if (address == 0) return false;
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
-  if (process_->tracking()->static_runtime() != nullptr) {
-    RuntimeCallReporter reporter(*process_->tracking(), *carrier_);
-    runtime_calls_.InProgram(registers.gpr[kRsp], alternate_stack.Contains(registers.gpr[kRsp]),
-                             reporter);
-  }
+  if (process_->tracking()->static_runtime() != nullptr)
+    runtime_calls_.InProgram(*process_->tracking(), registers.gpr[kRsp]);
   RegisterFile caller = registers;
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
@@ -1251,7 +1040,7 @@ void GuestThread::EnterView(View view) {
 
 RegisterFile GuestThread::Registers() {
   const kvm_regs registers = detached_ ? context_ : ProgramRegisters();
-  RegisterFile file = ToFile(registers);
+  RegisterFile file = ToRegisterFile(registers);
   file.fs_base = fs_base();
   file.gs_base = gs_base();
   return file;
@@ -1272,22 +1061,6 @@ void GuestThread::SetTrapFlag(bool on) {
   }
 }
 
-// Whether the instruction about to be let through belongs to the runtime inside a statically linked
-// program: then it is not checked, but may begin a call that means something.
-bool GuestThread::LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers) {
-  Tracking& tracking = *process_->tracking();
-  const StaticRuntime* const runtime = tracking.static_runtime();
-  if (runtime == nullptr) return false;
-  const bool on_alternate_stack = alternate_stack.Contains(registers.gpr[kRsp]);
-  RuntimeCallReporter reporter(tracking, *carrier_);
-  if (!runtime->IsRuntime(registers.rip)) {
-    runtime_calls_.InProgram(registers.gpr[kRsp], on_alternate_stack, reporter);
-    return false;
-  }
-  runtime_calls_.BeforeRuntime(*runtime, instruction, registers, on_alternate_stack, reporter);
-  return true;
-}
-
 // The thread goes over to code whose accesses count, or is at the first access of code whose do
 // not.
 void GuestThread::NoteViewChange(bool to_tracked) {
@@ -1299,17 +1072,14 @@ void GuestThread::NoteViewChange(bool to_tracked) {
     NoteArrival(registers.rip, registers.gpr[kRsp]);
   } else if (runtime->EntryAt(registers.rip) != nullptr) {
     if (const auto instruction = tracking.DecodeAt(registers.rip))
-      LetRuntimeThrough(*instruction, registers);
+      runtime_calls_.LetThrough(tracking, *instruction, registers);
   }
 }
 
 // A step, or a change to tracked code, brought the thread to `rip`.
 void GuestThread::NoteArrival(std::uint64_t rip, std::uint64_t rsp) {
   if (runtime_calls_.empty()) return;
-  Tracking& tracking = *process_->tracking();
-  RuntimeCallReporter reporter(tracking, *carrier_);
-  runtime_calls_.Arrived(*tracking.static_runtime(), rip, rsp, Registers().gpr[kRax],
-                         alternate_stack.Contains(rsp), reporter);
+  runtime_calls_.Arrived(*process_->tracking(), rip, rsp, Registers().gpr[kRax]);
 }
 
 // The instruction at RIP touches a shared page (`fault_address`), or, `chained`, the thread has
@@ -1326,7 +1096,8 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   Step step;
   step.rip = registers.rip;
   step.program_traps = (registers.rflags & kFlagTrap) != 0;
-  const bool is_runtime = instruction && LetRuntimeThrough(*instruction, registers);
+  const bool is_runtime =
+      instruction && runtime_calls_.LetThrough(tracking, *instruction, registers);
   if (instruction) {
     if (!is_runtime && NeedsVectors(*instruction)) {
       Detach();
@@ -1339,7 +1110,7 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
     // Nothing of what it is known to do is where it faulted: its effects are not known.
     if (!checked && !uses_gs_base)
       tracking.CheckUnknown(*carrier_, fault_address, write, registers);
-    if (!step.holds_atomic_lock && RepeatInMonitor(*instruction)) {
+    if (!step.holds_atomic_lock && RepeatInMonitor(*instruction, registers.rflags)) {
       tracking.CountTrap(chained);
       return true;
     }
@@ -1359,37 +1130,10 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   return true;
 }
 
-// Repeated stores and copies, which would trap once for each element: done here, if all of the
-// memory is there.
-bool GuestThread::RepeatInMonitor(const Instruction& instruction) {
-  constexpr unsigned kDirectionFlag = 0x400;
-  if (instruction.repeat != Repeat::kRep || instruction.address_size_prefix ||
-      instruction.segment != Segment::kNone || instruction.operand_count == 0) {
-    return false;
-  }
-  const bool stores = instruction.opcode == 0xaa || instruction.opcode == 0xab;
-  const bool copies = instruction.opcode == 0xa4 || instruction.opcode == 0xa5;
-  if (!stores && !copies) return false;
+// A repeated store or copy, if it can be done here.
+bool GuestThread::RepeatInMonitor(const Instruction& instruction, std::uint64_t flags) {
   kvm_regs& live = detached_ ? context_ : carrier_->vcpu().registers();
-  const std::uint64_t element = instruction.operands[0].size;
-  const std::uint64_t count = live.rcx;
-  constexpr std::uint64_t kMost = 1 << 20;  // bytes; a longer one is done in rounds
-  if ((Registers().rflags & kDirectionFlag) != 0 || count == 0) return false;
-  const std::uint64_t elements = std::min(count, kMost / element);
-  const std::uint64_t bytes = elements * element;
-  // An overlapping copy forwards repeats what it has just written.
-  if (copies && live.rdi > live.rsi && live.rdi < live.rsi + bytes) return false;
-  std::vector<unsigned char> buffer(bytes);
-  if (stores) {
-    for (std::uint64_t at = 0; at < bytes; at += element)
-      std::memcpy(buffer.data() + at, &live.rax, element);
-  } else if (!ReadGuest(live.rsi, buffer.data(), bytes)) {
-    return false;
-  }
-  if (!WriteGuest(live.rdi, buffer.data(), bytes)) return false;
-  live.rdi += bytes;
-  if (copies) live.rsi += bytes;
-  live.rcx -= elements;
+  if (!CarryOutRepeats(instruction, flags, live)) return false;
   if (live.rcx == 0) {
     if (detached_) {
       context_.rip += instruction.length;
@@ -1421,7 +1165,7 @@ void GuestThread::FinishStep() {
   if (step.program_traps) {
     EnterView(View::kClosed);
     Detach();
-    ForceSignal(DescribeException(kVectorDebug, 0));
+    ForceException(kVectorDebug, 0);
     return;
   }
   NoteArrival(frame.rip, frame.rsp);

@@ -15,7 +15,7 @@
 #include "hypervisor/client_requests.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/machine.h"
-#include "hypervisor/runtime_calls.h"
+#include "hypervisor/runtime_call_tracker.h"
 #include "hypervisor/signals.h"
 #include "translator/instruction.h"
 #include "translator/memory_access.h"
@@ -122,59 +122,53 @@ class GuestThread {
   };
 
   void HandleExit();
-  void RunToExit();
-  void DeliverPageFault();
-  static std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest);
-  bool Writes(const Instruction& instruction, const kvm_regs& registers, std::uint64_t address);
-  template <typename Interrupted>
-  void LeaveFutexCall(Interrupted& interrupted);
-  void FinishFutexAnswer();
   void DropOutdatedCode();
   void HandleInterruption();
+  void RunToExit();
   void HandleMemoryError();
-  void HandlePortAccess();
-  bool EmulateVsyscall(std::uint64_t address);
   void HandleSystemCall();
-  void HandleException(unsigned vector);
-  void AwaitLease(std::uint64_t address);
-  void HandlePageFault(std::uint64_t error_code);
-  bool HandleImpossibleAccess();
-  bool StartStep(bool chained, std::uint64_t fault_address, bool write);
-  bool LetRuntimeThrough(const Instruction& instruction, const RegisterFile& registers);
-  void NoteViewChange(bool to_tracked);
-  void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
-  bool RepeatInMonitor(const Instruction& instruction);
-  void FinishStep();
-  GuestCodeCache* code_cache();
-  std::uint64_t InterruptedAt();
-  kvm_regs RegistersAtExit();
-  bool AtProgramBoundary();
-  void RequestLeave();
-  void FinishLeave();
-  bool EnterCache();
-  bool PrefersNative();
-  bool OwesAccess();
-  void GoNative();
-  void HandleCacheExit();
-  void EndCachePause();
-  void HandleCacheCall();
-  void ReturnToRegion();
-  FaultVerdict ResolveCached(std::uint64_t& address, bool write);
-  void CancelStep();
   void StartFibers();
   void HandleRuntimeAccess(RegisterFile registers);
   bool HandleClientRequest();
-  void SetTrapFlag(bool on);
-  void DeliverPendingSignals();
-  void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
+  GuestCodeCache* code_cache();
+  [[noreturn]] void Abort(const std::string& what);
+  void MarkSegmentsDirty();
+  void Resume();
   // The vCPU goes on at an entry of the agent that saves or restores the vector state.
   void BeginVectorEntry(const char* entry);
   void SaveVectorState();
-  void Resume();
-  void MarkSegmentsDirty();
   kvm_regs ProgramRegisters();
-  SignalDelivery DescribeException(unsigned vector, std::uint64_t error_code);
-  [[noreturn]] void Abort(const std::string& what);
+  kvm_regs RegistersAtExit();
+  std::uint64_t InterruptedAt();
+  void SetTrapFlag(bool on);
+  void DeliverPageFault();
+  void HandleException(unsigned vector);
+  bool HandleImpossibleAccess();
+  void HandlePortAccess();
+  bool EmulateVsyscall(std::uint64_t address);
+  void HandlePageFault(std::uint64_t error_code);
+  // As ForceSignal, for what an exception of the program, which is detached, becomes.
+  void ForceException(unsigned vector, std::uint64_t error_code);
+  bool AtProgramBoundary();
+  void RequestLeave();
+  void FinishLeave();
+  bool PrefersNative();
+  bool OwesAccess();
+  void GoNative();
+  bool EnterCache();
+  void HandleCacheExit();
+  void ReturnToRegion();
+  void HandleCacheCall();
+  FaultVerdict ResolveCached(std::uint64_t& address, bool write);
+  void EndCachePause();
+  void NoteViewChange(bool to_tracked);
+  void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
+  bool StartStep(bool chained, std::uint64_t fault_address, bool write);
+  bool RepeatInMonitor(const Instruction& instruction, std::uint64_t flags);
+  void FinishStep();
+  void CancelStep();
+  void DeliverPendingSignals();
+  void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
 
   Process* process_;
   SignalActions* actions_;
@@ -193,7 +187,7 @@ class GuestThread {
   std::uint64_t returned_at_ = 0;
   std::optional<Step> step_;
   ClientRequests client_requests_;
-  RuntimeCalls runtime_calls_;  // of a statically linked program
+  RuntimeCallTracker runtime_calls_;  // of a statically linked program
   bool detached_ = false;
   bool exit_requested_ = false;
   int exit_status_ = 0;

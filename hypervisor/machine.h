@@ -119,7 +119,7 @@ class Carrier {
     was_native_ = was_native_ || native;
   }
   // Until then (CLOCK_MONOTONIC, nanoseconds) others leave the thread the pages that it has on
-  // lease (GuestThread::AwaitLease). Set by its own thread, read by any.
+  // lease (AwaitLease). Set by its own thread, read by any.
   std::atomic<std::uint64_t> lease_end = 0;
   // Those that it has got many at once since it runs natively.
   std::vector<PageRun> leased;
