@@ -121,6 +121,7 @@ class GuestThread {
     bool holds_atomic_lock = false;
   };
 
+  // --- guest_thread.cpp: the run loop and exits
   void HandleExit();
   void DropOutdatedCode();
   void HandleInterruption();
@@ -132,6 +133,8 @@ class GuestThread {
   bool HandleClientRequest();
   GuestCodeCache* code_cache();
   [[noreturn]] void Abort(const std::string& what);
+
+  // --- thread_registers.cpp: out of the guest and back into it
   void MarkSegmentsDirty();
   void Resume();
   // The vCPU goes on at an entry of the agent that saves or restores the vector state.
@@ -141,6 +144,8 @@ class GuestThread {
   kvm_regs RegistersAtExit();
   std::uint64_t InterruptedAt();
   void SetTrapFlag(bool on);
+
+  // --- thread_exceptions.cpp: and page faults
   void DeliverPageFault();
   void HandleException(unsigned vector);
   bool HandleImpossibleAccess();
@@ -149,6 +154,8 @@ class GuestThread {
   void HandlePageFault(std::uint64_t error_code);
   // As ForceSignal, for what an exception of the program, which is detached, becomes.
   void ForceException(unsigned vector, std::uint64_t error_code);
+
+  // --- thread_code_cache.cpp: into it, out of it to native code
   bool AtProgramBoundary();
   void RequestLeave();
   void FinishLeave();
@@ -161,12 +168,16 @@ class GuestThread {
   void HandleCacheCall();
   FaultVerdict ResolveCached(std::uint64_t& address, bool write);
   void EndCachePause();
+
+  // --- thread_steps.cpp: instructions that are let through one at a time
   void NoteViewChange(bool to_tracked);
   void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);
   bool RepeatInMonitor(const Instruction& instruction, std::uint64_t flags);
   void FinishStep();
   void CancelStep();
+
+  // --- thread_signals.cpp: their delivery
   void DeliverPendingSignals();
   void Deliver(const SignalDelivery& delivery, const KernelSigaction& action);
 

@@ -1,0 +1,343 @@
+// What a guest thread does about the exceptions of its program, page faults above all.
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/agent_code.h"
+#include "hypervisor/futexes.h"
+#include "hypervisor/guest_copy.h"
+#include "hypervisor/guest_thread.h"
+#include "hypervisor/page_leases.h"
+#include "hypervisor/process.h"
+#include "hypervisor/processor_exceptions.h"
+#include "hypervisor/tracking.h"
+#include "hypervisor/vcpu_registers.h"
+
+namespace trapline {
+namespace {
+
+// The instruction at `rip`, of the program, the code cache or the agent, if it is no longer than
+// that.
+std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest) {
+  std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
+  std::size_t length = longest;
+  if (agent::Contains(rip)) {
+    length = std::min<std::size_t>(length, TRAPLINE_AGENT_CODE + agent::BlobSize() - rip);
+    std::memcpy(bytes.data(), trapline_agent_begin + (rip - TRAPLINE_AGENT_CODE), length);
+  } else if (!ReadGuest(rip, bytes.data(), length)) {
+    length = kPageSize - rip % kPageSize;
+    if (length >= longest || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
+  }
+  return Decode({bytes.data(), length}, rip);
+}
+
+// Whether the instruction, about to run on `vcpu`, writes at `address`.
+bool Writes(const Instruction& instruction, Vcpu& vcpu, std::uint64_t address) {
+  RegisterFile file = ToRegisterFile(vcpu.registers());
+  file.fs_base = vcpu.special_registers().fs.base;
+  file.gs_base = vcpu.special_registers().gs.base;
+  const MemoryAccessList accesses = Accesses(instruction, file);
+  const bool writes = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
+    return access.write && address - access.address < access.size;
+  });
+  if (writes || accesses.complete()) return writes;
+  const auto operands = instruction.memory();
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const MemoryOperand& operand) { return operand.writes; });
+}
+
+// Kernels can be told to leave it out (vsyscall=none).
+bool HostHasVsyscallPage() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vsyscall]")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// A page fault without a gate (HostKind::faults_shut_down): leaves all as a gate would have, the
+// slot's way out behind it.
+void GuestThread::DeliverPageFault() {
+  Vcpu& vcpu = carrier_->vcpu();
+  kvm_regs& registers = vcpu.registers();
+  const std::uint64_t address = vcpu.special_registers().cr2;
+  std::uint64_t error_code = kUser;
+  if (process_->address_space().IsMapped(*carrier_, view_, {address})) error_code |= kPresent;
+  // Up to the page that could not be fetched, if it was that.
+  const std::size_t fetched =
+      std::min<std::size_t>(address - registers.rip, kMaximumInstructionLength);
+  const auto instruction = InstructionAt(registers.rip, fetched);
+  // One that is not known may write if to let it read was not enough.
+  const bool again = address == last_fault_address_ && registers.rip == last_fault_rip_;
+  if (fetched == 0 || (!instruction && fetched < kMaximumInstructionLength)) {
+    error_code |= kFetch;
+  } else if (instruction ? Writes(*instruction, vcpu, address) : again) {
+    error_code |= kWrite;
+  }
+  agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
+  frame = {registers.rip, vcpu.special_registers().cs.selector, registers.rflags, registers.rsp,
+           vcpu.special_registers().ss.selector};
+  std::memcpy(reinterpret_cast<char*>(&frame) - sizeof error_code, &error_code, sizeof error_code);
+  registers.rip = agent::GuestAddressOf(trapline_agent_exceptions) +
+                  std::uint64_t{kVectorPageFault} * TRAPLINE_SLOT_SIZE + agent::kOutLength;
+  registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof error_code;
+  registers.rflags &= ~kFlagTrap;
+  vcpu.MarkRegistersDirty();
+}
+
+void GuestThread::HandleException(unsigned vector) {
+  const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(vector == kVectorPageFault);
+  std::uint64_t error_code = 0;
+  if (PushesErrorCode(vector))
+    std::memcpy(&error_code, reinterpret_cast<const char*>(&frame) - 8, 8);
+  if (vector == kVectorPageFault) {
+    HandlePageFault(error_code);
+    return;
+  }
+  ++counters().exceptions;
+  if (vector == kVectorBreakpoint && !step_ && HandleClientRequest()) return;
+  if (step_) {
+    if (vector == kVectorDebug) {
+      FinishStep();
+      return;
+    }
+    CancelStep();
+  }
+  if (leaving_ && vector == kVectorDebug) return;  // Run looks whether it is far enough
+  if (vector == kVectorDebug && agent::Contains(frame.rip)) {
+    // The program single-steps a SYSCALL on a host where it stays in ring 3: the trap comes inside
+    // the entry. The system call's exit puts the flag back (HandleSystemCall).
+    carrier_->InterruptFrameOf(false).rflags &= ~kFlagTrap;
+    return;
+  }
+  if (agent::Contains(frame.rip) && frame.rip >= agent::GuestAddressOf(trapline_agent_resume)) {
+    // iretq itself faulted: the context to be restored is impossible (a handler changed it). Vector
+    // state is in.
+    const kvm_regs& registers = carrier_->vcpu().registers();
+    kvm_regs program = context_;
+    program.rax = registers.rax;
+    context_ = program;
+    detached_ = true;
+    place_ = Place::kProgram;
+  } else {
+    const bool may_be_mirror = (vector == kVectorStack || vector == kVectorProtection) &&
+                               code_cache() != nullptr && code_cache()->Contains(frame.rip);
+    if (may_be_mirror && HandleImpossibleAccess()) return;
+    Detach();
+  }
+  ForceException(vector, error_code);
+}
+
+// An instruction in the code cache faulted, at no address of the mirror: perhaps its address is
+// none that a program can have, and what is added for the mirror made another one of it. True: so
+// it was, and the signal that it gets natively is sent.
+bool GuestThread::HandleImpossibleAccess() {
+  Tracking* tracking = process_->tracking();
+  if (tracking == nullptr) return false;
+  const auto instruction = tracking->DecodeAt(Registers().rip);
+  if (!instruction) return false;
+  Detach();
+  RegisterFile registers = Registers();
+  registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());
+  for (const MemoryAccess& access : Accesses(*instruction, registers)) {
+    const std::uint64_t address = access.address;
+    if (address < kUserAddressEnd && access.size <= kUserAddressEnd - address) continue;
+    tracking->Retract(*carrier_, registers.rip);
+    const bool canonical = address + (1ull << 47) < 1ull << 48;
+    if (!canonical) {
+      ForceException(kVectorProtection, 0);
+      return true;
+    }
+    SignalDelivery delivery;
+    delivery.trap_number = kVectorPageFault;
+    delivery.error_code = access.write ? 7 : 5;
+    delivery.fault_address = std::max(address, kUserAddressEnd);
+    delivery.signal = SIGSEGV;
+    delivery.info.si_signo = SIGSEGV;
+    delivery.info.si_code = SEGV_MAPERR;
+    delivery.info.si_addr = reinterpret_cast<void*>(delivery.fault_address);
+    ForceSignal(delivery);
+    return true;
+  }
+  return false;
+}
+
+// The program's own access to one of the agent's ports: natively a general protection fault on the
+// instruction.
+void GuestThread::HandlePortAccess() {
+  Vcpu& vcpu = carrier_->vcpu();
+  const std::uint16_t port = vcpu.run().io.port;
+  ++counters().exceptions;
+  place_ = Place::kProgram;
+  // Let KVM finish the instruction (an `in` writes RAX at the next entry); then RIP is past it on
+  // every host.
+  const kvm_regs before = vcpu.registers();
+  vcpu.run().immediate_exit = 1;
+  vcpu.Run();
+  vcpu.run().immediate_exit = signal_pending_;
+  const std::uint64_t rip = vcpu.registers().rip;
+  Detach();
+  context_ = before;
+  context_.rip = rip;
+  unsigned char code[3] = {};  // what lies before RIP, nearest last
+  ReadGuest(rip - sizeof code, code, sizeof code);
+  const auto immediate = [&](unsigned at) {
+    return code[at] >= 0xe4 && code[at] <= 0xe7 && code[at + 1] == port;
+  };
+  const auto by_register = [&](unsigned at) {
+    return (code[at] >= 0xec && code[at] <= 0xef) || (code[at] >= 0x6c && code[at] <= 0x6f);
+  };
+  if (immediate(1)) {
+    context_.rip -= code[0] == 0x66 ? 3 : 2;
+  } else if (by_register(2)) {
+    context_.rip -= code[1] == 0x66 ? 2 : 1;
+  }
+  ForceException(kVectorProtection, 0);
+}
+
+// The page at a fixed kernel address that very old static programs call for the time; Linux
+// emulates it just so.
+bool GuestThread::EmulateVsyscall(std::uint64_t address) {
+  long number = 0;
+  switch (address) {
+    case 0xffffffffff600000:
+      number = SYS_gettimeofday;
+      break;
+    case 0xffffffffff600400:
+      number = SYS_time;
+      break;
+    case 0xffffffffff600800:
+      number = SYS_getcpu;
+      break;
+    default:
+      return false;
+  }
+  if (!HostHasVsyscallPage()) return false;
+  Detach();
+  std::uint64_t return_address = 0;
+  if (!ReadGuest(context_.rsp, return_address)) return false;
+  context_.rax = static_cast<std::uint64_t>(Interruptible(number, context_.rdi, context_.rsi));
+  context_.rip = return_address;
+  context_.rsp += sizeof return_address;
+  return true;
+}
+
+void GuestThread::HandlePageFault(std::uint64_t error_code) {
+  ++counters().page_faults;
+  const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
+  const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
+  if (IsInFutexCall(rip)) {
+    // The word is not in view: the kernel looks.
+    LeaveFutexCall(*carrier_, carrier_->InterruptFrameOf(true));
+    carrier_->thread_page().futex.skip = TRAPLINE_FUTEX_MOST_SKIPPED;
+    RunToExit();
+    return;
+  }
+  // KVM may hold a translation it made before a right was given; seeing the same fault over and
+  // over means it never looks again.
+  if (address == last_fault_address_ && rip == last_fault_rip_) {
+    if (++repeated_faults_ > 1000000)
+      Abort(fmt::format("page fault at {:#x} does not go away", address));
+  } else {
+    last_fault_address_ = address;
+    last_fault_rip_ = rip;
+    repeated_faults_ = 0;
+  }
+  if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
+  const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
+  if (cached && address - kMirrorOffset >= kUserAddressEnd && HandleImpossibleAccess()) return;
+  if (adaptive_) {
+    AwaitLease(process_->address_space(), *carrier_,
+               address >= kMirrorOffset ? address - kMirrorOffset : address);
+  }
+  FaultVerdict verdict = FaultVerdict::kNotMapped;
+  std::uint64_t fault_address = address;
+  try {
+    const bool write = (error_code & kWrite) != 0;
+    if (cached) {
+      verdict = ResolveCached(fault_address, write);
+    } else {
+      // The program's own gs: operand, natively: the cache knows its base.
+      if (address >= kMirrorOffset && view_ == View::kClosed && EnterCache()) return;
+      verdict = process_->address_space().Resolve(*carrier_, view_, {address}, write,
+                                                  (error_code & kFetch) != 0, rip);
+    }
+    switch (verdict) {
+      case FaultVerdict::kMapped:
+        return;
+      case FaultVerdict::kUntrackedCode:
+      case FaultVerdict::kTrackedCode:
+        NoteViewChange(verdict == FaultVerdict::kTrackedCode);
+        if (EnterCache()) return;
+        process_->tracking()->CountViewChange();
+        EnterView(verdict == FaultVerdict::kTrackedCode ? View::kClosed : View::kOpen);
+        return;
+      case FaultVerdict::kShared:
+        if (EnterCache()) return;
+        // Code that the cache refuses (a JIT's) counts as hot.
+        if (adaptive_ && !carrier_->native() && !step_ && !detached_) {
+          GoNative();
+          return;
+        }
+        StartStep(false, address, write);
+        return;
+      default:
+        break;
+    }
+  } catch (const std::exception& error) {
+    Abort(error.what());
+  }
+  if (step_) CancelStep();
+  Detach();
+  SignalDelivery delivery;
+  delivery.trap_number = kVectorPageFault;
+  // Natively the program is told that it was user mode, and not what lies at a kernel address.
+  delivery.error_code = (error_code | 4) & 0x17;
+  if (fault_address >= kUserAddressEnd) {
+    delivery.error_code |= 1;
+  } else if (verdict == FaultVerdict::kNotMapped) {
+    delivery.error_code &= ~1ull;
+  } else if (verdict == FaultVerdict::kNotPermitted && view_ == View::kClosed) {
+    // Natively the page is present, unless nothing at all is permitted.
+    const auto region = process_->address_space().Find(fault_address);
+    if (region && region->protection != PROT_NONE) delivery.error_code |= 1;
+  }
+  delivery.fault_address = fault_address;
+  switch (verdict) {
+    case FaultVerdict::kNotPermitted:
+      delivery.signal = SIGSEGV;
+      delivery.info.si_code = SEGV_ACCERR;
+      break;
+    case FaultVerdict::kBusError:
+      delivery.signal = SIGBUS;
+      delivery.info.si_code = BUS_ADRERR;
+      break;
+    case FaultVerdict::kMemoryFailure:
+      delivery.signal = SIGBUS;
+      delivery.info.si_code = BUS_MCEERR_AR;
+      break;
+    default:
+      delivery.signal = SIGSEGV;
+      delivery.info.si_code = SEGV_MAPERR;
+  }
+  delivery.info.si_signo = delivery.signal;
+  delivery.info.si_addr = reinterpret_cast<void*>(fault_address);
+  ForceSignal(delivery);
+}
+
+void GuestThread::ForceException(unsigned vector, std::uint64_t error_code) {
+  ForceSignal(DescribeException(vector, error_code, context_.rip, carrier_->vector_state()));
+}
+
+}  // namespace trapline
