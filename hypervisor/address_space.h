@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "hypervisor/machine.h"
+#include "hypervisor/memory_limits.h"
 #include "hypervisor/mmu_notifier.h"
 #include "shadow-pages/page_states.h"
 
@@ -73,19 +75,6 @@ enum class FaultVerdict {
 struct PageUse {
   std::uint64_t single = 0;
   std::uint64_t several = 0;
-};
-
-// RLIMIT_AS and RLIMIT_DATA. On the host they would count the monitor's memory too: the program's
-// values are kept and checked by AddressSpace, the host's are as high as they may be.
-struct MemoryLimits {
-  rlimit address_space{RLIM_INFINITY, RLIM_INFINITY};
-  rlimit data{RLIM_INFINITY, RLIM_INFINITY};
-
-  // Reads the process's limits and raises the host's; before anything large is mapped.
-  static MemoryLimits TakeOver();
-  // Sets the host's limits to these, for an execve that inherits them, or (`lifted`) as high as
-  // they may be again.
-  void Apply(bool lifted) const;
 };
 
 // [from, from + length) is known by `to` from now on.
@@ -233,51 +222,60 @@ class AddressSpace {
  private:
   using RegionMap = std::map<std::uint64_t, Region>;
 
-  bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
-  std::vector<Range> OwnParts(std::uint64_t start, std::uint64_t end) const;
-  bool HasClientRequests(const Region& region) const;
-  bool Borrowed(std::uint64_t start, std::uint64_t end) const;
-  bool Covered(std::uint64_t start, std::uint64_t end) const;
-  std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;
-  bool ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed);
-  void Split(std::uint64_t address);
-  void Insert(std::uint64_t start, const Region& region);
-  void Remove(std::uint64_t start, std::uint64_t end);
-  void ClearEntries(std::uint64_t start, std::uint64_t end);
-  void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
+  // --- address_space.cpp: which memory is the program's
   RegionMap::iterator FindRegion(std::uint64_t address);
   // visit(const Range& part, region_start, const Region&) for each region that has part of
   // [start, end), from the lowest on.
   template <class Visit>
   void ForEachRegion(std::uint64_t start, std::uint64_t end, Visit&& visit) const;
+  std::vector<Range> CoveredParts(std::uint64_t start, std::uint64_t end) const;
+  std::vector<Range> OwnParts(std::uint64_t start, std::uint64_t end) const;
+  bool HasClientRequests(const Region& region) const;
+  bool Borrowed(std::uint64_t start, std::uint64_t end) const;
+  bool Covered(std::uint64_t start, std::uint64_t end) const;
+  bool ClaimGaps(std::uint64_t start, std::uint64_t end, std::vector<Range>& claimed);
+  void Split(std::uint64_t address);
+  void Insert(std::uint64_t start, const Region& region);
+  void Remove(std::uint64_t start, std::uint64_t end);
+  void NoteChangedCode(std::uint64_t start, std::uint64_t end);
+  bool TrackedCodeAt(std::uint64_t address);
   bool TryGrow(std::uint64_t address);
+
+  // --- page_faults.cpp: page tables
+  void ClearEntries(std::uint64_t start, std::uint64_t end);
+  void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
-  void FindAliases();
-  void ShareView(std::uint64_t start, std::uint64_t end);
-  std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
-  void NoteChangedCode(std::uint64_t start, std::uint64_t end);
-  bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
   void TryHugePage(std::uint64_t block, std::uint64_t region_start);
   void SplitHugePages();
+
+  // --- page_ownership.cpp
+  bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
+  Carrier* CarrierOf(std::uint64_t logical_thread);
+  void Revoke(Carrier& carrier, const PageRun& run);
+  void DropTranslations(const PageRun& run);
+  bool UsedNatively(Carrier& owner, const PageRun& run);
+  bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);
-  void MarkUsed(Carrier& carrier, std::uint64_t address);
   void PrepareWalk(Carrier& carrier, const PageRun& claimed, bool write,
                    RegionMap::iterator region);
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
                           RegionMap::iterator region);
-  bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
+  void MarkUsed(Carrier& carrier, std::uint64_t address);
   void Hide(const PageRun& run);
-  bool Written(Carrier& owner, const PageRun& run);
-  bool UsedNatively(Carrier& owner, const PageRun& run);
-  void Revoke(Carrier& carrier, const PageRun& run);
-  void DropTranslations(const PageRun& run);
-  Carrier* CarrierOf(std::uint64_t logical_thread);
+  bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
   void Freshen(std::uint64_t start, std::uint64_t end);
+
+  // --- memory_aliases.cpp: memory that is mapped at several places
+  void FindAliases();
+  void ShareView(std::uint64_t start, std::uint64_t end);
+  std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
+
+  // --- memory_system_calls.cpp
+  bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
   void EndShared(std::uint64_t start, std::uint64_t end);
-  bool TrackedCodeAt(std::uint64_t address);
   long MunmapLocked(std::uint64_t address, std::uint64_t end);
   long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
 
@@ -310,5 +308,15 @@ class AddressSpace {
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;
 };
+
+template <class Visit>
+void AddressSpace::ForEachRegion(std::uint64_t start, std::uint64_t end, Visit&& visit) const {
+  auto it = regions_.upper_bound(start);
+  if (it != regions_.begin()) --it;
+  for (; it != regions_.end() && it->first < end; ++it) {
+    const Range part{std::max(start, it->first), std::min(end, it->second.end)};
+    if (part.start < part.end) visit(part, it->first, it->second);
+  }
+}
 
 }  // namespace trapline

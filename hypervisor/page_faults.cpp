@@ -1,0 +1,233 @@
+// What page tables hold of the program's memory, and how it gets there: by page faults.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/host_mappings.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // since Linux 6.1
+#endif
+
+namespace trapline {
+namespace {
+
+constexpr unsigned kSeveral = ~0u;
+
+// Whether the host has the page: what is wrong if it has not.
+std::optional<FaultVerdict> Probe(std::uint64_t page, bool write) {
+  if (madvise(Pointer(page), kPageSize, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+    return std::nullopt;
+  if (errno == EHWPOISON) return FaultVerdict::kMemoryFailure;
+  if (errno == EFAULT) return FaultVerdict::kBusError;
+  if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (count_page_use_) HarvestAccess(carrier, start, end);
+    carrier.ForEachView([&](View view, PageTable& table) {
+      table.Clear({start}, end - start);
+      if (view == View::kClosed) carrier.ClearMirror(start, end);
+    });
+  });
+}
+
+void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
+  carrier.view(View::kWhole)
+      .ForEach({start}, end - start, [&](GuestVirtual address, std::uint64_t, std::uint64_t entry) {
+        if ((entry & PageEntry::kAccessed) == 0) return;
+        auto [user, inserted] =
+            page_users_.try_emplace(address.value / kPageSize, carrier.number());
+        if (!inserted && user->second != carrier.number()) user->second = kSeveral;
+      });
+}
+
+PageUse AddressSpace::CountPageUse() {
+  const std::lock_guard lock(mutex_);
+  PageUse use;
+  if (!count_page_use_) return use;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    for (const auto& [start, region] : regions_) HarvestAccess(carrier, start, region.end);
+  });
+  for (const auto& [page, user] : page_users_) ++(user == kSeveral ? use.several : use.single);
+  return use;
+}
+
+// Maps what the program has in [block, block_end), which lies in one 2 MiB block, at its own
+// address plus `offset`.
+void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
+                            std::uint64_t block_end, std::uint64_t offset) {
+  PageTable& table = carrier.view(view);
+  ForEachRegion(
+      block, block_end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
+        if (region.protection == PROT_NONE) return;
+        const auto [start, end] = part;
+        if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
+          states_->ForEach(start, end, [&](const PageRun& run) {
+            if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+                (offset != 0 &&
+                 (run.state == PageState::kShared || run.state == PageState::kReadOnly))) {
+              MapRun(carrier, run, offset);
+            }
+          });
+          return;
+        }
+        std::uint64_t flags = PageEntry::kUser;
+        if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+        if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
+        if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
+            (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
+          flags |= PageEntry::kNoExecute;
+        }
+        const GuestPhysical physical =
+            machine_.memory().PhysicalOf({start}, region_start, region.end);
+        if (!count_page_use_ && start == block && end == block + kLargePageSize &&
+            table.MapLarge({start + offset}, physical, flags)) {
+          if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
+          return;
+        }
+        table.Map({start + offset}, physical, end - start, flags);
+      });
+}
+
+// Where the memory before a block is in use, the program is filling it, and will use the block,
+// too: KVM then has one page to map instead of 512.
+void AddressSpace::TryHugePage(std::uint64_t block, std::uint64_t region_start) {
+  constexpr std::uint64_t kBefore = 64;  // pages
+  if (PagesInMemoryBefore(block, kBefore, region_start) != kBefore) return;
+  // MADV_HUGEPAGE would cut the mapping in two, as mremap could tell. A block without any page
+  // cannot be collapsed.
+  if (madvise(Pointer(block), kPageSize, MADV_POPULATE_WRITE) == 0 &&
+      madvise(Pointer(block), kLargePageSize, MADV_COLLAPSE) == 0) {
+    huge_blocks_.push_back(block);
+  }
+}
+
+// Before pages begin to change hands: at the first of a block that did the kernel would split it,
+// and tell KVM of all 2 MiB. Now hardly any of them is mapped.
+void AddressSpace::SplitHugePages() {
+  for (const std::uint64_t block : std::exchange(huge_blocks_, {}))
+    DropTranslations({block, block + kPageSize});
+}
+
+bool AddressSpace::IsMapped(Carrier& carrier, View view, GuestVirtual address) {
+  const std::lock_guard lock(mutex_);
+  return carrier.view(view).Lookup(address) != 0;
+}
+
+GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
+  const std::lock_guard lock(mutex_);
+  return carrier.view(view).root();
+}
+
+FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
+                                   bool fetch, std::uint64_t rip) {
+  const std::lock_guard lock(mutex_);
+  if (address.value >= kUserAddressEnd) return FaultVerdict::kNotMapped;
+  auto it = FindRegion(address.value);
+  if (it == regions_.end()) {
+    if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;
+    it = FindRegion(address.value);
+  }
+  const int protection = it->second.protection;
+  if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0) ||
+      (fetch && (protection & PROT_EXEC) == 0)) {
+    return FaultVerdict::kNotPermitted;
+  }
+  if (view == View::kOpen && fetch && !it->second.untracked_code && !it->second.borrowed)
+    return FaultVerdict::kTrackedCode;
+  if (view == View::kClosed && !fetch && it->second.Trackable()) {
+    const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
+    PageRun run = states_->Find(address.value, it->first, it->second.end);
+    if (run.state == PageState::kShared && adaptive && carrier.native() &&
+        Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
+      run = states_->Find(address.value, it->first, it->second.end);
+    }
+    const bool visible = PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+                         (run.state == PageState::kReadOnly && !write);
+    const bool free = adaptive && carrier.native() && run.state == PageState::kUntouched;
+    if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
+    if (adaptive && !carrier.native() && run.state != PageState::kUntracked)
+      return FaultVerdict::kShared;
+    if (carrier.distrusted_faults == 0) return MapTouched(carrier, address.value, write, it);
+  }
+  if (count_page_use_) {
+    // Mapping anew clears accessed bits: remember them first.
+    HarvestAccess(carrier, AlignDown(address.value, kLargePageSize),
+                  AlignDown(address.value, kLargePageSize) + kLargePageSize);
+  }
+  if (carrier.distrusted_faults > 0) {
+    --carrier.distrusted_faults;
+    const std::uint64_t page = AlignDown(address.value, kPageSize);
+    if (const auto failure = Probe(page, write)) return *failure;
+    if (view == View::kClosed && it->second.Trackable())
+      return MapTouched(carrier, address.value, write, it);
+    Populate(carrier, view, page, page + kPageSize);
+    return FaultVerdict::kMapped;
+  }
+  // Everything of the program's in the 2 MiB block around the address: a fault that reaches the
+  // monitor costs ~35 us on kvm_pvm, 512 entries written in one go next to nothing.
+  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  Populate(carrier, view, block, std::min(block + kLargePageSize, kUserAddressEnd));
+  return FaultVerdict::kMapped;
+}
+
+FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
+  const std::lock_guard lock(mutex_);
+  auto it = FindRegion(address.value);
+  if (it == regions_.end()) {
+    if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;
+    it = FindRegion(address.value);
+  }
+  const int protection = it->second.protection;
+  if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0))
+    return FaultVerdict::kNotPermitted;
+  if (carrier.distrusted_faults > 0) {
+    --carrier.distrusted_faults;
+    const std::uint64_t page = AlignDown(address.value, kPageSize);
+    if (const auto failure = Probe(page, write)) return *failure;
+    if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
+    Populate(carrier, View::kClosed, page, page + kPageSize, kMirrorOffset);
+    return FaultVerdict::kMapped;
+  }
+  if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
+  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
+           kMirrorOffset);
+  if (OwnsPages() && it->second.Trackable())
+    MarkUsed(carrier, AlignDown(address.value, kPageSize) + kMirrorOffset);
+  return FaultVerdict::kMapped;
+}
+
+void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physical) {
+  const std::lock_guard lock(mutex_);
+  std::optional<GuestVirtual> address;
+  if (physical) address = machine_.memory().VirtualOf(*physical);
+  carrier.ForEachView([&](View view, PageTable& table) {
+    const auto clear = [&](std::uint64_t start, std::uint64_t end) {
+      table.Clear({start}, end - start);
+      if (view == View::kClosed) carrier.ClearMirror(start, end);
+    };
+    if (address) {
+      const std::uint64_t page = AlignDown(address->value, kPageSize);
+      clear(page, page + kPageSize);
+    } else {
+      clear(0, TRAPLINE_CACHE_BASE);
+      clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
+      clear(TRAPLINE_AGENT_END, TRAPLINE_REPEAT_TABLES);
+      clear(TRAPLINE_REPEAT_TABLES_END, kUserAddressEnd);
+    }
+  });
+  // Without the address, the page that failed is among the next few the interrupted instruction
+  // touches.
+  carrier.distrusted_faults = address ? 1 : 64;
+}
+
+}  // namespace trapline

@@ -1,0 +1,376 @@
+// Tracked pages: whose they are, and how they change hands.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "hypervisor/address_space.h"
+#include "hypervisor/host_mappings.h"
+
+namespace trapline {
+
+void AddressSpace::SetTrackingRules(TrackingRules rules) {
+  const std::lock_guard lock(mutex_);
+  states_.emplace(rules.policy);
+  rules_ = std::move(rules);
+}
+
+void AddressSpace::ShareEveryPage() {
+  const std::lock_guard lock(mutex_);
+  if (states_) states_.emplace(SharingPolicy::kExact);
+}
+
+// Maps pages of a tracked region at their own address plus `offset`. Where the accessed and dirty
+// bits are clear they tell later who has used them. Where nobody asks they are set: KVM's shadow
+// paging then maps eight neighbours at once, and for writing at the first read, which saves ways
+// out of the guest.
+void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset, bool used) {
+  PageTable& table = carrier.view(View::kClosed);
+  std::uint64_t flags = PageEntry::kUser | PageEntry::kNoExecute;
+  if (run.state != PageState::kReadOnly) flags |= PageEntry::kWritable;
+  const bool native = offset == 0;
+  const bool untracked = run.state == PageState::kUntracked;
+  if (untracked || used || run.state == PageState::kReadOnly) flags |= PageEntry::kAccessed;
+  if (untracked || (native && states_->policy() != SharingPolicy::kWriteShared))
+    flags |= PageEntry::kDirty;
+  ForEachRegion(
+      run.start, run.end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
+        if (!region.Trackable()) return;
+        for (std::uint64_t page = part.start; page < part.end; page += kPageSize) {
+          if (table.Lookup({page + offset}) != 0) continue;
+          table.Map({page + offset}, machine_.memory().PhysicalOf({page}, region_start, region.end),
+                    kPageSize, flags);
+        }
+      });
+}
+
+Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
+  Carrier* found = nullptr;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (carrier.thread_page().logical_thread == logical_thread && carrier.in_use) found = &carrier;
+  });
+  return found;
+}
+
+// Takes pages out of a thread's table.
+void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
+  carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
+  if (OwnsPages()) carrier.ClearMirror(run.start, run.end);
+  DropTranslations(run);
+}
+
+// Makes KVM notice that entries are gone.
+void AddressSpace::DropTranslations(const PageRun& run) {
+  for (const Range& part : OwnParts(run.start, run.end)) {
+    const auto& [start, region] = *FindRegion(part.start);
+    const int protection = HostProtection(region.protection);
+    if (protection != PROT_NONE)
+      notifier_.Fire(part.start, part.end, start, region.end, protection);
+  }
+}
+
+void AddressSpace::OnProgramWatchesMemory() {
+  const std::lock_guard lock(mutex_);
+  notifier_.LeaveToProgram();
+}
+
+void AddressSpace::OnForkedChild(bool shared_descriptors) {
+  const std::lock_guard lock(mutex_);
+  notifier_.OnForkedChild(shared_descriptors);
+}
+
+// Whether the owner of the pages may have used them in code that was not checked.
+bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
+  if (!owner.was_native()) return false;
+  // It may do so until they are taken from it.
+  if (owner.native()) return true;
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    const std::uint64_t entry = owner.view(View::kClosed).Lookup({page});
+    if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
+  }
+  return false;
+}
+
+bool AddressSpace::Written(Carrier& owner, const PageRun& run) {
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    const std::uint64_t entry = owner.view(View::kClosed).Lookup({page}) | owner.MirrorEntry(page);
+    if (entry == 0 || (entry & PageEntry::kDirty) != 0) return true;
+  }
+  return false;
+}
+
+// The carrier's thread touches a page of a tracked region. Pages taken from another thread are
+// gone from its table.
+PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
+                                     RegionMap::iterator region) {
+  const auto used = [&](std::uint64_t page, std::uint64_t owner) {
+    Carrier* const other = CarrierOf(owner);
+    if (other == nullptr) return false;
+    const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
+    const std::uint64_t mirror = other->MirrorEntry(page);
+    // Without an entry it is the system that used the page for the owner, or rights have changed
+    // since: what the owner did while it was checked is known.
+    if ((entry | mirror) == 0) return states_->policy() != SharingPolicy::kAdaptive;
+    return ((entry | mirror) & PageEntry::kAccessed) != 0;
+  };
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const PageRun before = states_->Find(address, region->first, region->second.end);
+  const Touch touch =
+      states_->OnTouch(thread, address, write, region->first, region->second.end, used);
+  if (touch.hide) Hide(touch.run);
+  if (touch.revoke) {
+    Carrier* const owner = CarrierOf(touch.revoke->owner);
+    const bool unseen = owner == nullptr || UsedNatively(*owner, *touch.revoke);
+    const bool only_read = states_->policy() == SharingPolicy::kWriteShared && !write &&
+                           touch.run.state == PageState::kShared && owner != nullptr &&
+                           !Written(*owner, *touch.revoke);
+    if (owner != nullptr) Revoke(*owner, *touch.revoke);
+    if (unseen &&
+        (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive))
+      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+    if (only_read) {
+      states_->MakeReadOnly(touch.run.start, touch.run.end);
+      return PageState::kReadOnly;
+    }
+  }
+  const bool claims = before.state == PageState::kUntouched;
+  if (touch.run.state == PageState::kPrivate && (claims || before.owner != thread)) {
+    // Others may have released something here, before they gave the pages up or ended.
+    rules_.on_claimed(thread, touch.run);
+    if (carrier.native()) {
+      rules_.on_opened(thread, touch.run);
+    } else {
+      carrier.to_open.push_back(touch.run);
+    }
+    if (claims && watches_aliases_ && region->second.object != 0 && OwnsPages()) {
+      // It may be mapped elsewhere, too.
+      states_->Share(touch.run.start, touch.run.end);
+      return PageState::kShared;
+    }
+    if (claims && carrier.native()) PrepareWalk(carrier, touch.run, write, region);
+  }
+  return touch.run.state;
+}
+
+// A claim that is longer than the first of its kind is that of a thread that walks upwards, and
+// will use the pages. KVM maps eight at a time of those that are in memory and marked as used;
+// where half of what lies before them is in memory, they are put there now.
+void AddressSpace::PrepareWalk(Carrier& carrier, const PageRun& claimed, bool write,
+                               RegionMap::iterator region) {
+  constexpr std::uint64_t kWalk = 32 * kPageSize;
+  constexpr std::uint64_t kBefore = 16;  // pages
+  if (claimed.end - claimed.start < kWalk) return;
+  if (!region->second.shared &&
+      PagesInMemoryBefore(claimed.start, kBefore, region->first) >= kBefore / 2) {
+    // If there is no memory for it the program is told when it touches a page.
+    static_cast<void>(madvise(Pointer(claimed.start), claimed.end - claimed.start,
+                              write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
+  }
+  MapRun(carrier, claimed, 0, true);
+}
+
+FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, bool write,
+                                      RegionMap::iterator region) {
+  if (TouchTracked(carrier, address, write, region) == PageState::kShared)
+    return FaultVerdict::kShared;
+  // As much as a claim may be long, to either side.
+  const std::uint64_t block = AlignDown(address, kLargePageSize);
+  const PageRun run = states_->Find(address, std::max(region->first, block),
+                                    std::min(region->second.end, block + 2 * kLargePageSize));
+  if (run.state == PageState::kReadOnly)
+    rules_.on_opened(carrier.thread_page().logical_thread, run);
+  MapRun(carrier, run);
+  MarkUsed(carrier, AlignDown(address, kPageSize));
+  return FaultVerdict::kMapped;
+}
+
+// The carrier's thread is about to use the page at `address`. Until it has, another one that claims
+// a neighbour would get this page with it, and the other way round, again and again.
+void AddressSpace::MarkUsed(Carrier& carrier, std::uint64_t address) {
+  PageTable& table = carrier.view(View::kClosed);
+  const std::uint64_t entry = table.Lookup({address});
+  if (entry == 0 || (entry & (PageEntry::kAccessed | PageEntry::kLarge)) != 0) return;
+  table.Map({address}, GuestPhysical{entry & PageEntry::kAddress}, kPageSize,
+            (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
+}
+
+// Takes pages out of all threads' tables.
+void AddressSpace::Hide(const PageRun& run) {
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    carrier.ForEachView([&](View view, PageTable& table) {
+      if (view != View::kClosed) return;
+      table.Clear({run.start}, run.end - run.start);
+      carrier.ClearMirror(run.start, run.end);
+    });
+  });
+  DropTranslations(run);
+}
+
+// Native code of the carrier's thread has met a shared page. If it is the only one that has used
+// the page since such a meeting last, or nobody has written to it, it need not meet it again.
+// Otherwise what the page is used for is watched anew.
+bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
+                          RegionMap::iterator region) {
+  if (watches_aliases_ && region->second.object != 0) return false;
+  enum class Use { kOwn, kReadOnly, kBusy };
+  const auto use_of = [&](std::uint64_t at) {
+    bool others = false, written = write;
+    machine_.ForEachCarrier([&](Carrier& user) {
+      if (!user.in_use) return;
+      const std::uint64_t entry = user.MirrorEntry(at);
+      others = others || (&user != &carrier && (entry & PageEntry::kAccessed) != 0);
+      written = written || (entry & PageEntry::kDirty) != 0;
+    });
+    return !others ? Use::kOwn : !written ? Use::kReadOnly : Use::kBusy;
+  };
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const Use use = use_of(page);
+  // Neighbours that are used likewise go with it.
+  const PageRun shared = states_->Find(page, region->first, region->second.end);
+  const Neighbourhood::Pages pages =
+      (use == Use::kBusy ? carrier.watched : carrier.reopened).Around(page);
+  PageRun run{page, page + kPageSize, PageState::kShared, thread};
+  const std::uint64_t start = std::max(pages.start, shared.start);
+  const std::uint64_t end = std::min(pages.end, shared.end);
+  while (run.start > start && use_of(run.start - kPageSize) == use) run.start -= kPageSize;
+  while (run.end < end && use_of(run.end) == use) run.end += kPageSize;
+  if (use == Use::kBusy) {
+    for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
+      carrier.rewatched += (carrier.MirrorEntry(at) & PageEntry::kAccessed) != 0 ? 1 : 0;
+  }
+  Hide(run);
+  if (use == Use::kBusy) return false;
+  if (use == Use::kOwn) {
+    states_->Give(run.start, run.end, thread);
+    rules_.on_opened(thread, run);
+    // So many are given only where the thread has been using one after the other.
+    constexpr std::uint64_t kDense = 16 * kPageSize;
+    constexpr std::size_t kMostLeases = 256;
+    run.state = PageState::kPrivate;
+    if (run.end - run.start >= kDense) {
+      MapRun(carrier, run, 0, true);
+      if (carrier.leased.size() == kMostLeases) carrier.leased.erase(carrier.leased.begin());
+      carrier.leased.push_back(run);
+    }
+  } else {
+    states_->MakeReadOnly(run.start, run.end);
+  }
+  reopened_ += (run.end - run.start) / kPageSize;
+  return true;
+}
+
+std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual address) {
+  const std::lock_guard lock(mutex_);
+  const auto it = FindRegion(address.value);
+  if (it == regions_.end() || !it->second.Trackable()) return 0;
+  const PageRun run = states_->Find(address.value, it->first, it->second.end);
+  if (run.state != PageState::kPrivate) return 0;
+  const Carrier* const owner = CarrierOf(run.owner);
+  if (owner == nullptr || owner == &carrier || !owner->native()) return 0;
+  const bool leased = std::ranges::any_of(owner->leased, [&](const PageRun& pages) {
+    return pages.start <= address.value && address.value < pages.end;
+  });
+  return leased ? owner->lease_end.load(std::memory_order_relaxed) : 0;
+}
+
+std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t address,
+                                              std::uint64_t size, bool write) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Range> parts;
+  if (!states_ || size > kUserAddressEnd || address > kUserAddressEnd - size) return parts;
+  const std::uint64_t end = address + size;
+  for (std::uint64_t at = address; at < end;) {
+    const std::uint64_t next = std::min(end, AlignDown(at, kPageSize) + kPageSize);
+    const auto region = FindRegion(at);
+    PageState state = PageState::kUntracked;
+    if (region != regions_.end() && region->second.Trackable())
+      state = TouchTracked(carrier, at, write, region);
+    const bool cold = states_->policy() == SharingPolicy::kAdaptive && !carrier.native();
+    if (state == PageState::kShared || (cold && state != PageState::kUntracked)) {
+      if (!parts.empty() && parts.back().end == at) {
+        parts.back().end = next;
+      } else {
+        parts.push_back({at, next});
+      }
+    }
+    at = next;
+  }
+  return parts;
+}
+
+void AddressSpace::OpenOwn(Carrier& carrier) {
+  const std::lock_guard lock(mutex_);
+  carrier.leased.clear();
+  for (const PageRun& run : std::exchange(carrier.to_open, {}))
+    rules_.on_opened(carrier.thread_page().logical_thread, run);
+}
+
+void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
+  if (!states_ || start >= end) return;
+  if (!watches_aliases_) {
+    rules_.on_fresh_memory(start, end);
+  } else {
+    for (const Range& part : OnlyViews(start, end)) rules_.on_fresh_memory(part.start, part.end);
+  }
+  // What the user untracked by address stays so; everything else starts anew.
+  std::vector<PageRun> runs;
+  states_->ForEach(start, end, [&](const PageRun& run) { runs.push_back(run); });
+  for (const PageRun& run : runs) {
+    if (run.state != PageState::kUntracked) states_->Clear(run.start, run.end);
+  }
+}
+
+void AddressSpace::Seal(Carrier& carrier) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  SplitHugePages();
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const std::vector<PageRun> sealed = states_->Seal(thread);
+  if (sealed.empty()) return;
+  std::vector<PageRun> unseen;
+  for (const PageRun& run : sealed) {
+    if (UsedNatively(carrier, run)) unseen.push_back(run);
+    Revoke(carrier, run);
+  }
+  if (!unseen.empty()) rules_.on_ownership_lost(thread, unseen);
+}
+
+void AddressSpace::ForgetStates() {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  std::vector<PageRun> owned, shared;
+  states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
+    if (run.state == PageState::kPrivate) owned.push_back(run);
+    if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
+      shared.push_back(run);
+  });
+  for (const PageRun& run : owned) {
+    if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
+  }
+  for (const PageRun& run : shared) Hide(run);
+  states_->Reset();
+}
+
+void AddressSpace::Untrack(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  // Present everywhere from now on; threads find out by a fault.
+  states_->Untrack(AlignUp(start, kPageSize), AlignDown(end, kPageSize));
+}
+
+void AddressSpace::Track(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  const std::uint64_t first = AlignDown(start, kPageSize), last = AlignUp(end, kPageSize);
+  states_->Track(first, last);
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    Revoke(carrier, {first, last, PageState::kUntracked, 0});
+  });
+}
+
+std::uint64_t AddressSpace::CountPages(PageState state) {
+  const std::lock_guard lock(mutex_);
+  return states_ ? states_->Count(state) : 0;
+}
+
+}  // namespace trapline
