@@ -24,18 +24,19 @@ constexpr std::uint64_t kRefill = 400'000;  // ns
 
 std::int64_t AdaptivePolicy::Start(std::uint32_t hot_after) {
   shortest_patience_ = patience_ = hot_after != 0 ? hot_after : kPatience;
-  return hot_after != 0 ? hot_after : kFirstPatience;
+  return stay_ = hot_after != 0 ? hot_after : kFirstPatience;
 }
 
 void AdaptivePolicy::BeginStint(std::uint64_t now, std::int64_t accesses_left,
                                 std::uint64_t repeats) {
   native_since_ = now;
   exits_took_ = 0;
-  const std::int64_t accesses = patience_ - accesses_left;
+  const std::int64_t accesses = stay_ - accesses_left;
+  const std::uint64_t repeats_in_stay = repeats - (repeats >= repeats_then_ ? repeats_then_ : 0);
   // One stint alone misleads, and what it leads to changes the next one's share.
   constexpr std::int64_t kStints = 16;
   recent_accesses_ += std::max<std::int64_t>(accesses, 0) - recent_accesses_ / kStints;
-  recent_repeats_ += static_cast<std::int64_t>(repeats - repeats_then_) - recent_repeats_ / kStints;
+  recent_repeats_ += static_cast<std::int64_t>(repeats_in_stay) - recent_repeats_ / kStints;
   repeats_then_ = repeats;
 }
 
@@ -52,7 +53,7 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t rewatched) {
                   ? std::min(patience_ * 2, kLongestPatience)
                   : std::max(patience_ / 2, shortest_patience_);
   cache_faults_took_ = 0;
-  return patience_;
+  return stay_ = patience_;
 }
 
 double AdaptivePolicy::WeightOfRepeats() const {

@@ -18,7 +18,8 @@ class AdaptivePolicy {
   std::int64_t Start(std::uint32_t hot_after);
 
   // A stint begins. `accesses_left`: how many the thread was still to make in the cache, less than
-  // 0 if it has made more. `repeats`: how many of all its accesses were repeats so far.
+  // 0 if it has made more. `repeats`: how many of all its accesses were repeats so far; a smaller
+  // number than the last one was counted anew, as a forked child does.
   void BeginStint(std::uint64_t now, std::int64_t accesses_left, std::uint64_t repeats);
   // The thread is out of the guest in a stint, and has been handled.
   void BeginExit(std::uint64_t now) { exit_since_ = now; }
@@ -42,8 +43,9 @@ class AdaptivePolicy {
   // exits in between have taken, and how much the page faults in the code cache since it was native
   // before.
   std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
-  // Accesses in the code cache before native code is tried again.
-  std::int64_t patience_ = 0, shortest_patience_ = 0;
+  // Accesses in the code cache before native code is tried again, and those of the present stay, or
+  // of the last one, which differ in the first.
+  std::int64_t patience_ = 0, shortest_patience_ = 0, stay_ = 0;
   // Accesses in the code cache lately that the filter did not skip, and how many of them were
   // repeats; how many repeats there had been when the thread became native last.
   std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;

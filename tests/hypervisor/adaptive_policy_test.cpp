@@ -9,7 +9,7 @@ namespace trapline {
 namespace {
 
 constexpr std::uint64_t kExit = 30'000;  // ns
-constexpr std::int64_t kShortest = 512, kLongest = 1 << 20;
+constexpr std::int64_t kFirst = 32768, kShortest = 512, kLongest = 1 << 20;
 
 // A thread whose stints all begin when it has made as many accesses in the cache as it was to make.
 class Thread {
@@ -32,7 +32,7 @@ class Thread {
     BeginStint();
     return EndStint(length);
   }
-  // A stay of kShortest accesses in the cache, so many of them repeats, and the stint behind it.
+  // So many accesses of the present stay are repeats. Their weight, all stays taken together.
   double WeightAfter(std::uint64_t repeats_in_stay) {
     repeats += repeats_in_stay;
     BeginStint();
@@ -46,8 +46,9 @@ class Thread {
 
 // Natively the thread must gain more than 1/20 of the exit that ends the stint.
 constexpr std::uint64_t kTooShort = kExit / 20 - 1, kLongEnough = kExit / 20;
+constexpr std::uint64_t kAlwaysPays = 1'000'000;
 
-TEST(AdaptivePolicy, CodeIsHotAfterManyAccesses) { EXPECT_EQ(Thread().first, 32768); }
+TEST(AdaptivePolicy, CodeIsHotAfterManyAccesses) { EXPECT_EQ(Thread().first, kFirst); }
 
 TEST(AdaptivePolicy, CodeIsHotAfterAsManyAccessesAsIsAskedFor) { EXPECT_EQ(Thread(7).first, 7); }
 
@@ -86,7 +87,7 @@ TEST(AdaptivePolicy, PatienceIsNeverMoreThanTheLongest) {
 TEST(AdaptivePolicy, StartForgetsPatience) {
   Thread thread;
   for (int i = 0; i < 20; ++i) thread.Stint(kTooShort);
-  EXPECT_EQ(thread.policy.Start(0), 32768);
+  EXPECT_EQ(thread.policy.Start(0), kFirst);
   EXPECT_EQ(thread.Stint(kTooShort), 2 * kShortest);
 }
 
@@ -147,29 +148,46 @@ TEST(AdaptivePolicy, StintBeganIsWhenItBegan) {
 TEST(AdaptivePolicy, WeightIsZeroUpToThreeQuartersOfRepeats) {
   EXPECT_EQ(AdaptivePolicy(kExit).WeightOfRepeats(), 0);
   EXPECT_EQ(Thread().WeightAfter(0), 0);
-  EXPECT_EQ(Thread().WeightAfter(kShortest * 3 / 4), 0);
+  EXPECT_EQ(Thread().WeightAfter(kFirst * 3 / 4), 0);
 }
 
 TEST(AdaptivePolicy, WeightGrowsWithRepeats) {
-  EXPECT_EQ(Thread().WeightAfter(kShortest * 13 / 16), 0.5);
+  EXPECT_EQ(Thread().WeightAfter(kFirst * 13 / 16), 0.5);
 }
 
 TEST(AdaptivePolicy, WeightIsOneFromSevenEighthsOfRepeatsOn) {
-  EXPECT_EQ(Thread().WeightAfter(kShortest * 7 / 8), 1);
-  EXPECT_EQ(Thread().WeightAfter(kShortest), 1);
+  EXPECT_EQ(Thread().WeightAfter(kFirst * 7 / 8), 1);
+  EXPECT_EQ(Thread().WeightAfter(kFirst), 1);
 }
 
 TEST(AdaptivePolicy, WeightIsOfSeveralStays) {
   Thread thread;
-  EXPECT_EQ(thread.WeightAfter(kShortest), 1);
-  EXPECT_EQ(thread.WeightAfter(326), 0.5) << "806 of 992, the first stay's less by a sixteenth";
+  EXPECT_EQ(thread.WeightAfter(kFirst), 1);
+  EXPECT_EQ(thread.EndStint(kAlwaysPays), kShortest);
+  EXPECT_EQ(thread.WeightAfter(0), 1) << "30,720 of 31,232: the first stay's less by a sixteenth";
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(thread.EndStint(kAlwaysPays), kShortest);
+    thread.WeightAfter(0);
+  }
+  EXPECT_EQ(thread.policy.WeightOfRepeats(), 0);
+}
+
+// The repeats of a forked child are counted from 0 on.
+TEST(AdaptivePolicy, RepeatsMayBeCountedAnew) {
+  Thread thread;
+  thread.WeightAfter(kFirst);
+  thread.repeats = 0;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(thread.EndStint(kAlwaysPays), kShortest);
+    EXPECT_EQ(thread.WeightAfter(kShortest), 1);
+  }
 }
 
 TEST(AdaptivePolicy, RepeatsShortenWhatCountsAsUseful) {
   // All of the first 400 us is lost then, and code in the cache is but ten times slower.
   constexpr std::uint64_t kRefill = 400'000;
   Thread pays, does_not;
-  pays.repeats = does_not.repeats = kShortest;
+  pays.repeats = does_not.repeats = kFirst;
   EXPECT_EQ(pays.Stint(kRefill + kExit / 10), kShortest);
   EXPECT_EQ(does_not.Stint(kRefill + kExit / 10 - 1), 2 * kShortest);
 }
