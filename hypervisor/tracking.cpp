@@ -290,7 +290,7 @@ void Tracking::OnCloneFailed(ThreadId child) {
 
 void Tracking::LockForFork() {
   mutex_.lock();
-  code_mutex_.lock();
+  instructions_.mutex().lock();
   DrainLocked();
 }
 
@@ -301,7 +301,7 @@ void Tracking::LockBeforeFork() {
 }
 
 void Tracking::UnlockAfterFork() {
-  code_mutex_.unlock();
+  instructions_.mutex().unlock();
   mutex_.unlock();
   if (code_cache_) code_cache_->mutex().unlock();
   atomic_mutex_.unlock();
@@ -1193,26 +1193,6 @@ bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
 }
 
 // --- accesses
-
-std::optional<Instruction> Tracking::DecodeAt(std::uint64_t rip) {
-  std::array<unsigned char, kMaximumInstructionLength> bytes{};
-  std::size_t length = bytes.size();
-  // The instruction may end just before memory that is not there.
-  if (!ReadGuest(rip, bytes.data(), length)) {
-    length = kPageSize - rip % kPageSize;
-    if (length >= bytes.size() || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
-  }
-  const std::lock_guard lock(code_mutex_);
-  const auto found = code_.find(rip);
-  // Code may have been rewritten since.
-  if (found != code_.end() && std::memcmp(found->second.bytes.data(), bytes.data(),
-                                          found->second.instruction.length) == 0) {
-    return found->second.instruction;
-  }
-  const auto decoded = Decode({bytes.data(), length}, rip);
-  if (decoded) code_.insert_or_assign(rip, CachedInstruction{bytes, *decoded});
-  return decoded;
-}
 
 void Tracking::ForgetMemoryLocked() {
   words_.clear();

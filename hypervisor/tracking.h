@@ -21,6 +21,7 @@
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/guest_code_cache.h"
+#include "hypervisor/instruction_cache.h"
 #include "hypervisor/observer.h"
 #include "hypervisor/page_bits.h"
 #include "hypervisor/repeat_tables.h"
@@ -100,7 +101,7 @@ class Tracking {
 
   // --- accesses
   // The instruction at `rip`; nothing if it cannot be read or decoded.
-  std::optional<Instruction> DecodeAt(std::uint64_t rip);
+  std::optional<Instruction> DecodeAt(std::uint64_t rip) { return instructions_.DecodeAt(rip); }
   // Reports what `instruction` is about to do to shared pages. False: nothing, all it touches is
   // the thread's own. When the answer is true for an atomic access, the caller holds the atomic
   // lock until the instruction is carried out: release it with FinishAtomic.
@@ -163,11 +164,6 @@ class Tracking {
   }
 
  private:
-  struct CachedInstruction {
-    std::array<unsigned char, kMaximumInstructionLength> bytes;
-    Instruction instruction;
-  };
-
   // How words have been used since tracking began. The compiler makes atomic loads and stores plain
   // instructions: which ones they are, the word's other uses tell. A bit for each word, by the
   // address of its first byte.
@@ -426,8 +422,7 @@ class Tracking {
   std::function<std::uint64_t()> next_number_;
   TrackingStatistics statistics_;
 
-  std::mutex code_mutex_;
-  std::unordered_map<std::uint64_t, CachedInstruction> code_;
+  InstructionCache instructions_;
 };
 
 }  // namespace trapline
