@@ -71,9 +71,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     DrainLocked();
     ForgetWordsLocked(start, end);
     cached_pages_ = {};
-    SplitFormerLocked(start);
-    SplitFormerLocked(end);
-    former_.erase(former_.lower_bound(start), former_.lower_bound(end));
+    former_owners_.Forget(start, end);
     repeats_.Forget(start, end);
     sector_uses_.Forget(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
@@ -92,7 +90,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);
-    if (former_.empty()) return;
+    if (former_owners_.empty()) return;
     DrainLocked();
     AcquireFormerPagesLocked(static_cast<ThreadId>(owner), run);
   };
@@ -1056,7 +1054,7 @@ void Tracking::MoveLocked(const ViewMove& move) {
   sector_uses_.Move(move.from, move.to, move.length);
   CopyWordsLocked(move.from, move.to, move.length);
   ForgetWordsLocked(move.from, move.from + move.length);
-  MoveFormerLocked(move);
+  former_owners_.Move(move.from, move.to, move.length);
   cached_pages_ = {};
   ++releases_;
   Observer().OnMoved(CurrentThread(), move.from, move.to, move.length);
@@ -1199,7 +1197,7 @@ void Tracking::ForgetMemoryLocked() {
   atomic_words_.clear();
   cached_pages_ = {};
   freed_.clear();
-  former_.clear();
+  former_owners_.Clear();
   runtime_keys_.clear();
   thread_words_.clear();
 }
@@ -1244,74 +1242,26 @@ Tracking::PageWords& Tracking::WordsOf(CachedPage& page) {
 
 // --- pages that were private
 
-void Tracking::SplitFormerLocked(std::uint64_t address) {
-  const auto after = former_.upper_bound(address);
-  if (after == former_.begin()) return;
-  const auto it = std::prev(after);
-  if (it->first == address || it->second.end <= address) return;
-  former_[address] = it->second;
-  it->second.end = address;
-}
-
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
-  // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
-  constexpr std::uint64_t kOwners = 64, kLosses = 16;
-  const std::uint64_t key = kLossKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
+  const std::uint64_t key = former_owners_.NextKey(owner);
   ++releases_;
   Observer().OnEdge(owner, EventKind::kHappensBefore, key);
   NewMomentLocked(owner, *threads_.front());
   const auto note = [&](const Range& lost) {
-    SplitFormerLocked(lost.start);
-    SplitFormerLocked(lost.end);
-    // Gaps become entries, and then all get the key.
-    std::uint64_t at = lost.start;
-    auto it = former_.lower_bound(lost.start);
-    while (at < lost.end) {
-      if (it == former_.end() || it->first != at) {
-        const std::uint64_t end = it == former_.end() ? lost.end : std::min(lost.end, it->first);
-        it = former_.emplace_hint(it, at, FormerPages{end, {}});
-      }
-      // An owner's later loss covers its earlier ones.
-      std::erase_if(it->second.losses, [&](const auto& loss) { return loss.first == owner; });
-      it->second.losses.emplace_back(owner, key);
-      at = it->second.end;
-      ++it;
-    }
+    former_owners_.Add(owner, key, lost.start, lost.end);
     repeats_.TouchReadAtomically(lost.start, lost.end,
                                  [this](const RepeatedAccess& repeat) { TellEndedLocked(repeat); });
   };
   for (const PageRun& run : runs) space_.ForEachCanonical(run.start, run.end - run.start, note);
 }
 
-void Tracking::MoveFormerLocked(const ViewMove& move) {
-  for (const std::uint64_t start : {move.from, move.to}) {
-    SplitFormerLocked(start);
-    SplitFormerLocked(start + move.length);
-  }
-  std::vector<std::pair<std::uint64_t, FormerPages>> moved;
-  const auto first = former_.lower_bound(move.from);
-  const auto last = former_.lower_bound(move.from + move.length);
-  for (auto it = first; it != last; ++it) {
-    it->second.end = it->second.end - move.from + move.to;
-    moved.emplace_back(it->first - move.from + move.to, std::move(it->second));
-  }
-  former_.erase(first, last);
-  former_.erase(former_.lower_bound(move.to), former_.lower_bound(move.to + move.length));
-  for (auto& [start, pages] : moved) former_.emplace(start, std::move(pages));
-}
-
 // `thread` may have read, in [start, end), what former owners released there.
 void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
-  if (former_.empty()) return;
-  auto it = former_.upper_bound(start);
-  if (it != former_.begin() && std::prev(it)->second.end > start) --it;
-  for (; it != former_.end() && it->first < end; ++it) {
-    for (const auto& [owner, key] : it->second.losses) {
-      if (owner == thread) continue;
-      Observer().OnEdge(thread, EventKind::kHappensAfter, key);
-      if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
-    }
-  }
+  former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
+    if (owner == thread) return;
+    Observer().OnEdge(thread, EventKind::kHappensAfter, key);
+    if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
+  });
 }
 
 // The same for pages by whatever address.
@@ -1354,14 +1304,6 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
     known->second->atomic.ForEach(
         0, kPageSize, [&](std::uint64_t at) { Observer().OnAcquire(thread, page + at, kWord); });
   }
-}
-
-bool Tracking::WasPrivateLocked(std::uint64_t address, ThreadId owner) const {
-  const auto after = former_.upper_bound(address);
-  if (after == former_.begin()) return false;
-  const FormerPages& pages = std::prev(after)->second;
-  return address < pages.end && std::any_of(pages.losses.begin(), pages.losses.end(),
-                                            [&](const auto& loss) { return loss.first == owner; });
 }
 
 // Whether the word lies in a block that was given back and not given out again.
@@ -1475,7 +1417,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   // Who took a lock by an exchange gives it back by a plain store.
   if (!use.broken && (std::find(use.lockers.begin(), use.lockers.end(), IdentityLocked(thread)) !=
                           use.lockers.end() ||
-                      WasPrivateLocked(word, thread))) {
+                      former_owners_.Has(word, thread))) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;

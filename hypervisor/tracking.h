@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/former_owners.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/instruction_cache.h"
 #include "hypervisor/observer.h"
@@ -297,16 +298,7 @@ class Tracking {
   void WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word);
   void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
                            std::uint64_t next = 0);
-  // What an owner did on its private pages was not seen, releases included. Whoever reads a word
-  // there atomically later may have read one: it is ordered after all the owner did until it lost
-  // the page. This can hide a race, never invent one.
-  struct FormerPages {
-    std::uint64_t end = 0;
-    std::vector<std::pair<ThreadId, std::uint64_t>> losses;  // owner, key of its clock
-  };
-
   void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);
-  void MoveFormerLocked(const ViewMove& move);
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
   void AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
@@ -315,8 +307,6 @@ class Tracking {
   // atomic load or update, or a load that may be atomic. A store that may be is noted.
   void AcquireForAccessLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
                               std::uint64_t ip);
-  void SplitFormerLocked(std::uint64_t address);
-  bool WasPrivateLocked(std::uint64_t address, ThreadId owner) const;
   bool IsAtomicVariableLocked(std::uint64_t address);
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
@@ -399,8 +389,6 @@ class Tracking {
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<CachedPage, kCachedPages> cached_pages_;
   std::map<std::uint64_t, std::uint64_t> freed_;    // blocks whose free counts as a write: ends
-  std::map<std::uint64_t, FormerPages> former_;     // by start; never under SharingPolicy::kExact
-  std::uint64_t losses_ = 0;                        // keys given out for them
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
@@ -408,6 +396,7 @@ class Tracking {
   std::unordered_map<std::uint64_t, Task> tasks_;                // by number
   std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
   std::size_t task_threads_ = 0;                                 // how many there are
+  FormerOwners former_owners_;
   RepeatTables repeats_;
   SectorUses sector_uses_;
   std::vector<Range> newly_atomic_;
