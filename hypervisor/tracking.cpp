@@ -1,8 +1,7 @@
 #include "hypervisor/tracking.h"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
+#include <utility>
 
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
@@ -18,11 +17,7 @@ EventKind PlainKind(const MemoryAccess& access) {
   return access.write ? EventKind::kWrite : EventKind::kRead;
 }
 
-// How many threads tasks are given, and so how far apart two of them are always told from each
-// other. Clocks, and lists of readers, are as long.
-constexpr std::size_t kTaskThreads = 32;
-constexpr std::size_t kMostToldLater = 256;  // 12 KiB
-constexpr std::uint64_t kDrainStep = 1024;   // events, 100 us: after so many others may go on
+constexpr std::uint64_t kDrainStep = 1024;  // events, 100 us: after so many others may go on
 
 // Whether the agent has made the filter void at an event of this kind (events.h).
 bool EndsEpoch(std::uint64_t kind) {
@@ -60,6 +55,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
                    std::function<bool(const std::string& path)> is_untracked_module)
     : space_(space),
       observer_(observer),
+      batch_(observer),
+      user_level_threads_(batch_),
       repeats_([this] { return threads_.front()->next_event(); },
                [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
   TrackingRules rules;
@@ -245,7 +242,8 @@ bool Tracking::TryQuiet(Carrier& carrier) {
   {
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active() || had_fibers_) {
+    if (threads_.size() != 1 || starting_ != 0 || !unjoined_.empty() || !active() ||
+        user_level_threads_.existed()) {
       return false;
     }
     active_ = false;
@@ -264,7 +262,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
 
 bool Tracking::WantsStart() {
   const std::lock_guard lock(mutex_);
-  return !active() && had_fibers_;
+  return !active() && user_level_threads_.existed();
 }
 
 void Tracking::StartAlone(Carrier& carrier) {
@@ -311,11 +309,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   threads_.clear();
   starting_ = 0;
   unjoined_.clear();
-  had_fibers_ = false;
-  fibers_.clear();  // the child's code may go on with them: they get numbers anew
-  tasks_.clear();
-  idle_task_threads_.clear();
-  task_threads_ = 0;
+  user_level_threads_.Clear();
   ForgetMemoryLocked();
   thread_pointers_.clear();
   states_.clear();
@@ -344,6 +338,7 @@ void Tracking::DrainLocked() {
   queues_.clear();
   if (threads_.empty()) return;
   draining_ = true;
+  batch_.Defer();
   std::uint64_t handled = 0;  // since helpers were woken
   // The queues are not looked at in one moment. What got its number since the first look waits: in
   // a queue seen later it may follow from what was not yet in one seen before.
@@ -402,9 +397,7 @@ void Tracking::DrainLocked() {
   handled_ = std::max(handled_, next_event);
   repeats_.Weigh(statistics_.checks, handled_);
   sector_uses_.Age();
-  TellAccessesLocked();
-  observer_.FinishAccesses();
-  NoteNewlyAtomicLocked();
+  batch_.Finish();
   draining_ = false;
   observer_.WakeHelpers();
 }
@@ -413,50 +406,35 @@ void Tracking::DrainLocked() {
 // once (400 ns each, in barnes and radiosity).
 void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
                                     const agent::QueuedEvent& event) {
-  Event& look = told_later_.emplace_back();
+  Event& look = batch_.Add();
   look.kind = EventKind::kAtomicRead;
   look.thread = thread;
-  Event& lock = told_later_.emplace_back();
+  Event& lock = batch_.Add();
   lock.kind = kind;
   lock.thread = thread;
   lock.address = event.address;
   lock.size = event.size;
   lock.ip = event.ip;
-  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
-}
-
-void Tracking::TellAccessesLocked() {
-  observer_.OnCachedAccesses(told_later_);
-  told_later_.clear();
-  if (!draining_) observer_.FinishAccesses();
-  NoteNewlyAtomicLocked();
-}
-
-void Tracking::NoteNewlyAtomicLocked() {
-  for (const std::uint64_t ip : observer_.TakeNewlyAtomicCode()) {
-    newly_atomic_.push_back({ip, ip + 1});
-    has_newly_atomic_ = true;
-  }
+  batch_.TellIfMany();
 }
 
 std::vector<Range> Tracking::TakeNewlyAtomicCode() {
-  if (!has_newly_atomic_) return {};
+  if (!batch_.has_newly_atomic_code()) return {};
   const std::lock_guard lock(mutex_);
-  has_newly_atomic_ = false;
-  return std::exchange(newly_atomic_, {});
+  return batch_.TakeNewlyAtomicCode();
 }
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
                                   std::uint64_t ip, std::uint32_t frame) {
   CountRelease(kind);
-  Event& event = told_later_.emplace_back();
+  Event& event = batch_.Add();
   event.kind = kind;
   event.thread = thread;
   event.address = access.address;
   event.size = access.size;
   event.ip = ip;
   event.stack = frame;
-  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
+  batch_.TellIfMany();
 }
 
 // Nearly all that is queued: what HandleAccessLocked does where nothing is known that could make
@@ -465,8 +443,8 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
                                          const agent::QueuedEvent& event) {
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   const std::uint64_t address = event.address;
-  if (site.atomic || site.locked || site.done || state.task_thread || space_.has_aliases() ||
-      (!state.watched.empty() && state.taken_in != releases_)) {
+  if (site.atomic || site.locked || site.done || state.carried.task_thread ||
+      space_.has_aliases() || (!state.watched.empty() && state.taken_in != releases_)) {
     return false;
   }
   CachedPage& page = PageOf(address);
@@ -519,19 +497,19 @@ void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
     }
     if (synchronises) return;  // nobody knew when it was repeated
   }
-  Event& event = told_later_.emplace_back();
+  Event& event = batch_.Add();
   event.kind = access.write ? EventKind::kEarlierWrite : EventKind::kEarlierRead;
   event.thread = access.thread;
   event.address = access.address;
   event.size = access.size;
   event.ip = access.ip;
   event.aux = access.moment;
-  if (told_later_.size() >= kMostToldLater) TellAccessesLocked();
+  batch_.TellIfMany();
 }
 
 void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
   if (!repeats_.started()) return;
-  Event& event = told_later_.emplace_back();
+  Event& event = batch_.Add();
   event.kind = EventKind::kMoment;
   event.thread = thread;
   event.aux = moment;
@@ -825,15 +803,20 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active() && event.address < kFirstMereKey)
     runtime_keys_.insert(event.address);
   if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
-    HandleFiberLocked(thread, event);
+    user_level_threads_.OnFiberEvent(thread, state.carried, event,
+                                     space_.policy() != SharingPolicy::kExact);
+    UpdateAloneLocked();
     return;
   }
   if (event.kind == TRAPLINE_TASK_SWITCH) {
-    HandleTaskLocked(thread, state, event);
+    if (!active()) return;
+    user_level_threads_.OnTaskSwitch(thread, state.carried, event, state.stack_start,
+                                     state.stack_end);
+    UpdateAloneLocked();
     return;
   }
   if (event.kind == TRAPLINE_TASK_OF_THREAD) {
-    if (state.task_thread && !state.task_is_of_thread) JoinThreadLocked(thread, state);
+    user_level_threads_.OnTaskUsesThread(thread, state.carried);
     return;
   }
   if (event.kind == TRAPLINE_CLEAR_HISTORY && event.address >= kFirstMereKey) {
@@ -871,125 +854,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
 
 ThreadId Tracking::IdentityLocked(ThreadId thread) const {
   const auto known = states_.find(thread);
-  if (known == states_.end()) return thread;
-  if (known->second.task_thread) return *known->second.task_thread;
-  return known->second.fiber.value_or(thread);
-}
-
-ThreadId Tracking::FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip) {
-  if (key == 0) return thread;
-  if ((key & TRAPLINE_FIBER_OF_THREAD) == TRAPLINE_FIBER_OF_THREAD)
-    return static_cast<ThreadId>(key & ~TRAPLINE_FIBER_OF_THREAD);
-  const auto [fiber, is_new] = fibers_.try_emplace(key, 0);
-  if (is_new) {
-    fiber->second = static_cast<ThreadId>(next_number_());
-    Observer().OnFiberStart(thread, fiber->second, ip);
-    had_fibers_ = true;
-    UpdateAloneLocked();
-  }
-  return fiber->second;
-}
-
-void Tracking::HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event) {
-  const auto end = [&] {
-    const auto fiber = fibers_.find(event.address);
-    if (fiber == fibers_.end()) return;
-    Observer().OnFiberEnd(fiber->second);
-    fibers_.erase(fiber);
-  };
-  switch (event.kind) {
-    case TRAPLINE_FIBER_CREATE:
-      end();  // a name used again
-      FiberLocked(thread, event.address, event.ip);
-      break;
-    case TRAPLINE_FIBER_SWITCH: {
-      const ThreadId fiber = FiberLocked(thread, event.address, event.ip);
-      // Nobody saw what it released on its carrier's private pages (OnOwnershipLostLocked).
-      if (space_.policy() != SharingPolicy::kExact)
-        Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
-      constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
-      const std::uint64_t stack = event.size >> 16;
-      Observer().OnFiberSwitch(thread, fiber, (event.size & 1) != 0,
-                               stack > kBelow ? stack - kBelow : 0,
-                               stack + (event.size >> 1 & 0x7fff) * kWord);
-      ThreadState& state = states_[thread];
-      state.fiber = fiber == thread ? std::nullopt : std::optional<ThreadId>(fiber);
-      state.task = 0;
-      state.task_thread.reset();
-      break;
-    }
-    case TRAPLINE_FIBER_DESTROY:
-      end();
-      break;
-    default: {
-      char name[17] = {};
-      std::memcpy(name, &event.size, 8);
-      std::memcpy(name + 8, &event.ip, 8);
-      Observer().OnFiberName(FiberLocked(thread, event.address, 0), name);
-      break;
-    }
-  }
-}
-
-// A task's stack is what its thread had not yet used, and goes back to it: neither has a past.
-void Tracking::HandleTaskLocked(ThreadId thread, ThreadState& state,
-                                const agent::QueuedEvent& event) {
-  if (!active()) return;
-  const bool begins = (event.size & 1) != 0;
-  const ThreadId before = IdentityLocked(thread);
-  const bool left_is_of_thread = state.task_thread && state.task_is_of_thread;
-  auto task = tasks_.end();
-  if (begins) {
-    Task started;
-    if (task_threads_ < kTaskThreads) {
-      started.thread = static_cast<ThreadId>(next_number_());
-      ++task_threads_;
-      had_fibers_ = true;
-      UpdateAloneLocked();
-    } else if (!idle_task_threads_.empty()) {
-      started.thread = idle_task_threads_.front();
-      idle_task_threads_.pop_front();
-    } else {
-      started.thread = before;
-      started.borrows = true;
-      started.is_of_thread = left_is_of_thread;
-    }
-    if (!started.borrows) Observer().OnTaskStart(thread, started.thread, event.ip);
-    task = tasks_.insert_or_assign(event.address, started).first;
-  } else {
-    if (const auto ended = tasks_.find(event.ip); ended != tasks_.end()) {
-      if (!ended->second.borrows) idle_task_threads_.push_back(ended->second.thread);
-      tasks_.erase(ended);
-    }
-    task = tasks_.find(event.address);  // unknown: tracking was not active when it began
-  }
-  // What the thread has done in whatever name, for those who use what belongs to it.
-  Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
-  state.task = 0;
-  state.task_thread.reset();
-  state.task_is_of_thread = false;
-  if (task != tasks_.end()) {
-    state.task = task->first;
-    state.task_thread = task->second.thread;
-    state.task_is_of_thread = task->second.is_of_thread;
-  }
-  const ThreadId now = IdentityLocked(thread);
-  if (now == before) return;
-  Observer().OnFiberSwitch(thread, now, false, 0, 0);
-  if (left_is_of_thread || state.task_is_of_thread)
-    Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
-  constexpr std::uint64_t kMostStack = 8 << 20;
-  const std::uint64_t end = event.size >> 1;
-  std::uint64_t start = end > kMostStack ? end - kMostStack : 0;
-  if (end <= state.stack_end) start = std::max(start, state.stack_start);
-  Observer().OnHistoryEnds(thread, start, end);
-}
-
-void Tracking::JoinThreadLocked(ThreadId thread, ThreadState& state) {
-  state.task_is_of_thread = true;
-  if (const auto task = tasks_.find(state.task); task != tasks_.end())
-    task->second.is_of_thread = true;
-  Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
+  return known != states_.end() ? known->second.carried.Identity(thread) : thread;
 }
 
 void Tracking::EndAllEpochsLocked() {
@@ -1147,7 +1012,7 @@ void Tracking::DrainAll() {
   if (!threads_.empty()) threads_.front()->take_number();
   DrainLocked();
   repeats_.TellAll(handled_);
-  TellAccessesLocked();
+  batch_.Tell();
 }
 
 void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
@@ -1260,7 +1125,8 @@ void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::ui
   former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
     if (owner == thread) return;
     Observer().OnEdge(thread, EventKind::kHappensAfter, key);
-    if (had_fibers_) Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
+    if (user_level_threads_.existed())
+      Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
   });
 }
 

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/event_batch.h"
 #include "hypervisor/former_owners.h"
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/instruction_cache.h"
@@ -28,6 +28,7 @@
 #include "hypervisor/repeat_tables.h"
 #include "hypervisor/sector_uses.h"
 #include "hypervisor/static_runtime.h"
+#include "hypervisor/user_level_threads.h"
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -86,7 +87,9 @@ class Tracking {
   // The caller leaves View::kWhole.
   void StartAlone(Carrier& carrier);
   // Where the numbers of user-level threads come from; before the program runs. Thread-safe.
-  void SetThreadNumbers(std::function<std::uint64_t()> next) { next_number_ = std::move(next); }
+  void SetThreadNumbers(std::function<std::uint64_t()> next) {
+    user_level_threads_.SetThreadNumbers(std::move(next));
+  }
   // Tracking never pauses: StartAlone for every process's first thread. Before the program runs.
   void SetFromStart() { from_start_ = true; }
   // Whether asking TryQuiet makes sense.
@@ -205,12 +208,9 @@ class Tracking {
     bool read_more = false;
     // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
     bool may_poll = false;
-    std::vector<std::uint32_t> frames;    // number in CacheThread::frames -> InternFrame
-    std::optional<ThreadId> fiber;        // user-level thread that it runs; none: itself
-    std::uint64_t task = 0;               // number of the task that it runs; 0: none
-    std::optional<ThreadId> task_thread;  // ... and that task's thread
-    bool task_is_of_thread = false;       // Task::is_of_thread
-    std::optional<unsigned> repeat_slot;  // RepeatTables::Add
+    std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
+    UserLevelThreads::Carried carried;
+    std::optional<unsigned> repeat_slot;                               // RepeatTables::Add
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known
 
     // Of the frame that has this number in CacheThread::frames; 0: not known.
@@ -219,21 +219,8 @@ class Tracking {
     }
   };
 
-  // A task that has begun and not ended. It is a thread of its own, of which there are few
-  // (kTaskThreads): one after the other they are many tasks each.
-  struct Task {
-    ThreadId thread = 0;
-    bool borrows = false;       // the thread is that of what its carrier ran before
-    bool is_of_thread = false;  // counts as part of its carrier
-  };
-
   // The observer, who then knows of all accesses up to now.
-  ExecutionObserver& Observer() {
-    if (!told_later_.empty()) TellAccessesLocked();
-    return observer_;
-  }
-  void TellAccessesLocked();
-  void NoteNewlyAtomicLocked();
+  ExecutionObserver& Observer() { return batch_.Observer(); }
   void QueueLockEventLocked(ThreadId thread, EventKind kind, const agent::QueuedEvent& event);
   // The access gives something away.
   void CountRelease(EventKind kind) {
@@ -318,18 +305,13 @@ class Tracking {
   bool WakeLocked(ThreadId thread, std::uint64_t address);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
-  void HandleFiberLocked(ThreadId thread, const agent::QueuedEvent& event);
-  void HandleTaskLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
-  // The task that the thread runs uses what belongs to the thread: it counts as part of it.
-  void JoinThreadLocked(ThreadId thread, ThreadState& state);
   // The thread touches `address`, its own variables perhaps.
   void NoteStorageLocked(ThreadId thread, ThreadState& state, std::uint64_t address) {
-    if (state.task_thread && !state.task_is_of_thread &&
+    if (state.carried.task_thread && !state.carried.task_is_of_thread &&
         state.thread_pointer - 1 - address < thread_storage_) {
-      JoinThreadLocked(thread, state);
+      user_level_threads_.OnTaskUsesThread(thread, state.carried);
     }
   }
-  ThreadId FiberLocked(ThreadId thread, std::uint64_t key, std::uint64_t ip);
   // Under whose name the thread's events count.
   ThreadId IdentityLocked(ThreadId thread) const;
   // What the runtime asks for by trapline_agent_interface::access and is no access. False: it is.
@@ -342,7 +324,8 @@ class Tracking {
   void EndAllEpochsLocked();
   void Register(Carrier& carrier);
   void UpdateAloneLocked() {
-    alone_ = active() && threads_.size() == 1 && starting_ == 0 && !had_fibers_ && !from_start_;
+    alone_ = active() && threads_.size() == 1 && starting_ == 0 && !user_level_threads_.existed() &&
+             !from_start_;
   }
   // Tells of an access by the instruction that the registers are at; `in_runtime` and `ip`, of
   // others, as in ExecutionObserver::OnAccess.
@@ -379,8 +362,6 @@ class Tracking {
   };
   std::vector<Queue> queues_;           // of DrainLocked
   std::atomic<bool> draining_ = false;  // somebody is in DrainLocked
-  std::vector<Event>
-      told_later_;  // accesses from the code cache that the observer is yet to know of
   // Counts whatever may give something away to who reads a word atomically.
   std::uint64_t releases_ = 1;
   std::unordered_map<ThreadId, ThreadState> states_;
@@ -392,23 +373,16 @@ class Tracking {
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
   std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
-  std::unordered_map<std::uint64_t, ThreadId> fibers_;           // by the runtime's name for them
-  std::unordered_map<std::uint64_t, Task> tasks_;                // by number
-  std::deque<ThreadId> idle_task_threads_;                       // the longest idle one first
-  std::size_t task_threads_ = 0;                                 // how many there are
+  EventBatch batch_;
   FormerOwners former_owners_;
+  UserLevelThreads user_level_threads_;
   RepeatTables repeats_;
   SectorUses sector_uses_;
-  std::vector<Range> newly_atomic_;
-  std::atomic<bool> has_newly_atomic_ = false;  // newly_atomic_ is not empty
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
   // earlier moment can be told.
   std::uint64_t handled_ = 0;
   std::uint64_t thread_storage_ = 0;  // bytes below a thread pointer that are the thread's own
   bool from_start_ = false;
-  // Fibers or tasks existed, and nobody knows whether what they did is ordered before what follows.
-  bool had_fibers_ = false;
-  std::function<std::uint64_t()> next_number_;
   TrackingStatistics statistics_;
 
   InstructionCache instructions_;
