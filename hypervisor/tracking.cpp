@@ -80,7 +80,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     OnOwnershipLostLocked(static_cast<ThreadId>(owner), runs);
     // Who takes the pages may go on reading, unseen, what it has read before.
     const ThreadId taker = CurrentThread();
-    if (const auto known = states_.find(taker); known != states_.end() && known->second.may_poll) {
+    if (const auto known = states_.find(taker);
+        known != states_.end() && known->second.loads.may_poll()) {
       for (const PageRun& run : runs) AcquireFormerPagesLocked(taker, run);
     }
   };
@@ -211,7 +212,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     thread_words_.insert(clear_child_tid);
     ++releases_;
-    const ThreadState::Word word{clear_child_tid, sizeof(std::uint32_t)};
+    const UnseenLoads::Word word{clear_child_tid, sizeof(std::uint32_t)};
     WatchIfReadLocked(thread, word);
     TouchLocked(carrier, word.address, word.size, agent::Touch::kAtomicWrite);
     WatchSettledLocked(thread, word.address);
@@ -250,7 +251,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     alone_ = false;
     carrier.thread_page().tracking = 0;
     ForgetMemoryLocked();
-    for (auto& [thread, state] : states_) state.watched.clear();
+    for (auto& [thread, state] : states_) state.loads.ForgetWatched();
     repeats_.Clear();
     sector_uses_.Clear();
     ++statistics_.quiet_moments;
@@ -444,7 +445,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
   const AccessSite& site = *reinterpret_cast<const AccessSite*>(event.ip);
   const std::uint64_t address = event.address;
   if (site.atomic || site.locked || site.done || state.carried.task_thread ||
-      space_.has_aliases() || (!state.watched.empty() && state.taken_in != releases_)) {
+      space_.has_aliases() || state.loads.IsBehind(releases_)) {
     return false;
   }
   CachedPage& page = PageOf(address);
@@ -469,7 +470,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
     GrantLocked(thread, state, site, kind, access);
   } else {
     NotePlainLocked(site, access);
-    NoteLoad(state, access, kind);
+    state.loads.Note(access, kind);
   }
   return true;
 }
@@ -492,8 +493,8 @@ void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
     // Should the word turn out to be read atomically, this was such a load. What was read in an
     // epoch that is over has not seen what ends the peace.
     if (const auto state = states_.find(access.thread);
-        state != states_.end() && access.moment >= state->second.epoch_start) {
-      NoteLoad(state->second, read, synchronises ? EventKind::kAtomicRead : EventKind::kRead);
+        state != states_.end() && access.moment >= state->second.loads.epoch_start()) {
+      state->second.loads.Note(read, synchronises ? EventKind::kAtomicRead : EventKind::kRead);
     }
     if (synchronises) return;  // nobody knew when it was repeated
   }
@@ -539,7 +540,7 @@ void Tracking::TellEndedLocked(const RepeatedAccess& repeat) {
     TellRepeatLocked(repeat);
   } else if (const auto other = states_.find(repeat.thread);
              !repeat.write && other != states_.end()) {
-    Watch(other->second, {repeat.address, repeat.size});
+    other->second.loads.Watch({repeat.address, repeat.size});
   }
 }
 
@@ -574,51 +575,12 @@ void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
 // which its epoch ends the number and one; 0: not known.
 void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
                                    std::uint64_t next) {
-  if (!state.watched.empty() && state.taken_in != releases_) {
-    for (const ThreadState::Word& word : state.watched)
+  if (state.loads.IsBehind(releases_)) {
+    for (const UnseenLoads::Word& word : state.loads.watched())
       AcquireLocked(thread, word.address, word.size);
-    state.taken_in = releases_;
+    state.loads.SetTakenIn(releases_);
   }
-  if (!epoch_ends) return;
-  state.epoch_start = next;
-  state.watched.clear();
-  state.may_poll = false;
-  state.reads.clear();
-  state.read_more = false;
-}
-
-void Tracking::Watch(ThreadState& state, const ThreadState::Word& word) {
-  constexpr std::size_t kMost = 256;
-  auto& watched = state.watched;
-  if (std::find(watched.begin(), watched.end(), word) != watched.end()) return;
-  state.taken_in = 0;
-  if (watched.size() == kMost) {
-    const auto oldest = std::find_if(watched.begin(), watched.end(), [](const auto& other) {
-      return other.size < agent::kSectorSize;
-    });
-    if (oldest == watched.end()) {
-      // Of sectors none may be missed: what lies between two is watched, too.
-      ThreadState::Word& last = watched.back();
-      const std::uint64_t end = std::max(last.address + last.size, word.address + word.size);
-      last.address = std::min(last.address, word.address);
-      last.size = end - last.address;
-      return;
-    }
-    watched.erase(oldest);
-  }
-  watched.push_back(word);
-}
-
-// No event follows when a plain load is done: it may see what was stored since it was reported.
-void Tracking::NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind) {
-  constexpr std::size_t kMostReads = 4096;
-  if (kind == EventKind::kAtomicRead) {
-    Watch(state, {access.address, access.size});
-  } else if (state.reads.size() < kMostReads) {
-    state.reads.push_back(access.address);
-  } else {
-    state.read_more = true;
-  }
+  if (epoch_ends) state.loads.EndEpoch(next);
 }
 
 void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
@@ -643,7 +605,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   AcquireForAccessLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, frame);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(thread, event.sequence + 1);
-  if (!site.atomic && !access.write && !plain) NoteLoad(state, access, kind);
+  if (!site.atomic && !access.write && !plain) state.loads.Note(access, kind);
   if (kind == EventKind::kRead) NotePlainLocked(site, access);
   if (IsAtomic(kind)) {
     // The agent does not always know.
@@ -682,7 +644,7 @@ void Tracking::HandleLongAccessLocked(ThreadId thread, ThreadState& state,
     const EventKind kind = ClassifyLocked(thread, access, false, false);
     AcquireForAccessLocked(thread, access, kind, site.rip);
     QueueLocked(thread, kind, access, site.rip, frame);
-    if (!write) NoteLoad(state, access, kind);
+    if (!write) state.loads.Note(access, kind);
   });
 }
 
@@ -714,7 +676,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
     AcquireForAccessLocked(thread, access, kind, site.rip);
     EmitLocked(carrier, access, registers, kind);
-    if (!access.write) NoteLoad(states_[thread], access, kind);
+    if (!access.write) states_[thread].loads.Note(access, kind);
   }
 }
 
@@ -1149,7 +1111,7 @@ void Tracking::AcquireForAccessLocked(ThreadId thread, const MemoryAccess& acces
         writers.push_back(thread);
       return;
     }
-    states_[thread].may_poll = true;
+    states_[thread].loads.NoteMayPoll();
   }
   AcquireFormerLocked(thread, access.address, access.address + access.size);
 }
@@ -1196,22 +1158,19 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
 void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
   const std::uint32_t user = sector_uses_.LeftOutBy(address);
   if (user == agent::kSectorOfNobody) return;
-  const ThreadState::Word sector{AlignDown(address, agent::kSectorSize), agent::kSectorSize};
+  const UnseenLoads::Word sector{AlignDown(address, agent::kSectorSize), agent::kSectorSize};
   for (auto& [other, state] : states_) {
     if (other != thread && state.repeat_slot &&
         (user == agent::kSectorOfReaders || *state.repeat_slot + 1 == user)) {
-      Watch(state, sector);
+      state.loads.Watch(sector);
     }
   }
 }
 
 // Who has read the word may read it again without being heard of: all but `thread` watch it.
-void Tracking::WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word) {
+void Tracking::WatchIfReadLocked(ThreadId thread, const UnseenLoads::Word& word) {
   for (auto& [other, state] : states_) {
-    if (other != thread && (state.read_more || std::find(state.reads.begin(), state.reads.end(),
-                                                         word.address) != state.reads.end())) {
-      Watch(state, word);
-    }
+    if (other != thread && state.loads.MayReadAgain(word.address)) state.loads.Watch(word);
   }
 }
 
@@ -1361,7 +1320,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
       AcquireForAccessLocked(thread, part.access, kind, registers.rip);
       EmitLocked(carrier, part.access, registers, kind);
       // What is atomic is carried out under the lock: it sees what was reported.
-      if (kind == EventKind::kRead) NoteLoad(states_[thread], part.access, kind);
+      if (kind == EventKind::kRead) states_[thread].loads.Note(part.access, kind);
     }
   }
   if (synchronises) {

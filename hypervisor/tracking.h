@@ -28,6 +28,7 @@
 #include "hypervisor/repeat_tables.h"
 #include "hypervisor/sector_uses.h"
 #include "hypervisor/static_runtime.h"
+#include "hypervisor/unseen_loads.h"
 #include "hypervisor/user_level_threads.h"
 #include "translator/instruction.h"
 
@@ -188,26 +189,9 @@ class Tracking {
     std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
   };
 
-  // What is known of a thread. Its epoch here is that of the code cache's filter; without a filter
-  // each access is one.
+  // What is known of a thread.
   struct ThreadState {
-    // Words it loads plainly that others write atomically. Which of its loads saw what, nobody
-    // knows, for the filter may hide them: it takes in what was released there at each of its
-    // events, until its epoch ends.
-    struct Word {
-      std::uint64_t address, size;
-      friend bool operator==(const Word&, const Word&) = default;
-    };
-    std::vector<Word> watched;
-    std::uint64_t taken_in = 0;  // releases_ when it was last taken in; 0: a word is new
-    // What it has repeated at an earlier moment was in an epoch that is over; 0: nothing is.
-    std::uint64_t epoch_start = 0;
-    // What it has read plainly since its epoch began, and so might read again unseen; more than
-    // that when there were too many.
-    std::vector<std::uint64_t> reads;
-    bool read_more = false;
-    // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
-    bool may_poll = false;
+    UnseenLoads loads;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
     UserLevelThreads::Carried carried;
     std::optional<unsigned> repeat_slot;                               // RepeatTables::Add
@@ -261,7 +245,6 @@ class Tracking {
   void EndEpoch(Carrier& carrier) {
     if (code_cache_) GuestCodeCache::EndEpoch(GuestCodeCache::ThreadOf(carrier));
   }
-  static void NoteLoad(ThreadState& state, const MemoryAccess& access, EventKind kind);
   void HandleAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   bool QueueIfPlainLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   // What the plain write touched, and its instruction, may be repeated from now on.
@@ -281,8 +264,7 @@ class Tracking {
   PageWords& WordsOf(CachedPage& page);
   // All that was known of the program's memory.
   void ForgetMemoryLocked();
-  static void Watch(ThreadState& state, const ThreadState::Word& word);
-  void WatchIfReadLocked(ThreadId thread, const ThreadState::Word& word);
+  void WatchIfReadLocked(ThreadId thread, const UnseenLoads::Word& word);
   void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
                            std::uint64_t next = 0);
   void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);

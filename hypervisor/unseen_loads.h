@@ -1,0 +1,80 @@
+// What a thread may load without being heard of: no event follows when a plain load is done, and
+// the code cache's filter hides the load that is repeated in one epoch.
+//
+// The epoch here is that of the filter; without a filter each access is one. Guarded by Tracking's
+// mutex.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "detector/event.h"
+#include "translator/memory_access.h"
+
+namespace trapline {
+
+// Of one thread.
+class UnseenLoads {
+ public:
+  struct Word {
+    std::uint64_t address, size;  // bytes
+    friend bool operator==(const Word&, const Word&) = default;
+  };
+
+  // The load has been told as one of this kind. No event follows when a plain load is done: it may
+  // see what was stored since it was reported.
+  void Note(const MemoryAccess& access, EventKind kind) {
+    if (kind == EventKind::kAtomicRead) {
+      Watch({access.address, access.size});
+    } else if (reads_.size() < kMostReads) {
+      reads_.push_back(access.address);
+    } else {
+      read_more_ = true;
+    }
+  }
+  // Whether it has read the word plainly in its epoch, and so might read it again unseen; so it is
+  // of all words when it has read too many.
+  bool MayReadAgain(std::uint64_t address) const {
+    return read_more_ || std::find(reads_.begin(), reads_.end(), address) != reads_.end();
+  }
+  // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
+  void NoteMayPoll() { may_poll_ = true; }
+  bool may_poll() const { return may_poll_; }
+
+  // The thread loads the word plainly, and others write it atomically. Which of its loads saw what,
+  // nobody knows, for the filter may hide them: it takes in what was released there at each of its
+  // events, until its epoch ends.
+  void Watch(const Word& word);
+  const std::vector<Word>& watched() const { return watched_; }
+  void ForgetWatched() { watched_.clear(); }
+  // Whether a word is watched to which something may have been released that has not been taken in.
+  // `releases`: how many there were so far, at least 1.
+  bool IsBehind(std::uint64_t releases) const { return !watched_.empty() && taken_in_ != releases; }
+  void SetTakenIn(std::uint64_t releases) { taken_in_ = releases; }
+
+  // `next`: of the event at which it ends the number and one; 0: not known.
+  void EndEpoch(std::uint64_t next) {
+    epoch_start_ = next;
+    watched_.clear();
+    may_poll_ = false;
+    reads_.clear();
+    read_more_ = false;
+  }
+  // What it has repeated at an earlier moment was in an epoch that is over; 0: nothing is.
+  std::uint64_t epoch_start() const { return epoch_start_; }
+
+ private:
+  static constexpr std::size_t kMostReads = 4096;
+
+  std::vector<Word> watched_;
+  std::uint64_t taken_in_ = 0;  // number of releases when it last was; 0: a word is new
+  std::uint64_t epoch_start_ = 0;
+  // What it has read plainly since its epoch began; more than that when there were too many.
+  std::vector<std::uint64_t> reads_;
+  bool read_more_ = false;
+  bool may_poll_ = false;
+};
+
+}  // namespace trapline
