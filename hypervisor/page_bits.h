@@ -63,7 +63,7 @@ class SparsePageBits {
     if (bits_ != nullptr) bits_->Clear(first, end);
   }
   template <class Visit>
-  void ForEach(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+  void ForEach(std::uint64_t first, std::uint64_t end, Visit&& visit) const {
     if (bits_ != nullptr) bits_->ForEach(first, end, std::forward<Visit>(visit));
   }
 

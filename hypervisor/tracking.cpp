@@ -9,7 +9,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::uint64_t kWord = 8;
+constexpr std::uint64_t kWord = WordUses::kWord;
 
 EventKind PlainKind(const MemoryAccess& access) {
   // A write is checked against everything a read is checked against, so an instruction that does
@@ -56,6 +56,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     : space_(space),
       observer_(observer),
       batch_(observer),
+      word_uses_(observer),
       user_level_threads_(batch_),
       repeats_([this] { return threads_.front()->next_event(); },
                [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
@@ -66,8 +67,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (!active()) return;
     const std::lock_guard lock(mutex_);
     DrainLocked();
-    ForgetWordsLocked(start, end);
-    cached_pages_ = {};
+    word_uses_.Forget(start, end);
+    word_uses_.OnMappingsChanged();
     former_owners_.Forget(start, end);
     repeats_.Forget(start, end);
     sector_uses_.Forget(start, end);
@@ -210,7 +211,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
     // Who waits for the end without our runtime's help looks at this word.
     ++releases_;
     Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
-    thread_words_.insert(clear_child_tid);
+    word_uses_.NoteClearedByKernel(clear_child_tid);
     ++releases_;
     const UnseenLoads::Word word{clear_child_tid, sizeof(std::uint32_t)};
     WatchIfReadLocked(thread, word);
@@ -448,21 +449,12 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
       space_.has_aliases() || state.loads.IsBehind(releases_)) {
     return false;
   }
-  CachedPage& page = PageOf(address);
-  const std::size_t offset = address % kPageSize;
-  const PageWords* const words = page.words;
-  if (words == nullptr && page.in_module) return false;  // debug info has not been asked
-  if (words != nullptr) {
-    const std::size_t second = (offset + kWord / 2) % kPageSize;  // of a load of eight bytes
-    if ((page.in_module && !words->no_atomic_variable.test(offset)) || words->atomic.test(offset) ||
-        (!site.write && words->atomic.test(second))) {
-      return false;
-    }
-  }
-  if (!site.write && !thread_words_.empty() && thread_words_.contains(address)) return false;
+  WordUses::Page& page = word_uses_.PageOf(address);
+  if (!WordUses::IsSurelyPlain(page, address, site.write)) return false;
+  if (!site.write && word_uses_.IsClearedByKernel(address)) return false;
   ++statistics_.checks;
   const MemoryAccess access{address, site.size, site.read, site.write, false};
-  if (site.write && site.size <= kWord) WordsOf(page).plainly_written.set(offset);
+  if (site.write && site.size <= kWord) word_uses_.NotePlainWrite(page, address);
   const EventKind kind = PlainKind(access);
   AcquireForAccessLocked(thread, access, kind, site.rip);
   QueueLocked(thread, kind, access, site.rip, state.FrameOf(event.size));
@@ -487,9 +479,9 @@ void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
   if (!access.write) {
     const MemoryAccess read{access.address, access.size, true, false, false};
     const bool synchronises =
-        access.locked ||
-        ((IsReadAtomicallyLocked(read) || IsAtomicVariableLocked(access.address)) &&
-         !observer_.IsPlain(access.ip, access.address));
+        access.locked || ((word_uses_.IsReadAtomically(access.address, access.size) ||
+                           word_uses_.IsAtomicVariable(access.address)) &&
+                          !observer_.IsPlain(access.ip, access.address));
     // Should the word turn out to be read atomically, this was such a load. What was read in an
     // epoch that is over has not seen what ends the peace.
     if (const auto state = states_.find(access.thread);
@@ -560,7 +552,8 @@ void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
 void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   Observer().OnAcquire(thread, address, size);
-  if (thread_words_.contains(address)) Observer().OnEdge(thread, EventKind::kHappensAfter, address);
+  if (word_uses_.IsClearedByKernel(address))
+    Observer().OnEdge(thread, EventKind::kHappensAfter, address);
   AcquireFormerLocked(thread, address, address + size);
 }
 
@@ -598,7 +591,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   ++statistics_.checks;
   const bool by_debug_info =
       !site.locked &&
-      (site.atomic || (site.size <= kWord && IsAtomicVariableLocked(access.address)));
+      (site.atomic || (site.size <= kWord && word_uses_.IsAtomicVariable(access.address)));
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);
@@ -752,7 +745,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
   if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
-    ForgetWordsLocked(event.address, event.address + event.size);
+    word_uses_.Forget(event.address, event.address + event.size);
     OnBlockLocked(thread, event);
   }
   if (event.kind >= TRAPLINE_COPY_HISTORY ||
@@ -761,7 +754,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
     EndLeavingOutLocked();
   }
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
-    freed_[event.address] = event.address + event.size;
+    word_uses_.NoteFree(event.address, event.address + event.size);
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active() && event.address < kFirstMereKey)
     runtime_keys_.insert(event.address);
   if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
@@ -788,7 +781,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_CLEAR_HISTORY) {
     OnBlockLocked(thread, event);
     space_.ForEachCanonical(event.address, event.size, [&](const Range& part) {
-      ForgetWordsLocked(part.start, part.end);
+      word_uses_.Forget(part.start, part.end);
       Observer().OnHistoryEnds(thread, part.start, part.end);
     });
     EndAllEpochsLocked();
@@ -868,7 +861,7 @@ void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint6
   });
   if (to > from) std::reverse(copies.begin(), copies.end());
   for (const Part& copy : copies) {
-    CopyWordsLocked(copy.from, copy.to, copy.size);
+    word_uses_.Copy(copy.from, copy.to, copy.size);
     Observer().OnCopied(thread, copy.from, copy.to, copy.size);
   }
 }
@@ -879,53 +872,12 @@ void Tracking::MoveLocked(const ViewMove& move) {
   repeats_.Forget(move.from, move.from + move.length);
   repeats_.Forget(move.to, move.to + move.length);
   sector_uses_.Move(move.from, move.to, move.length);
-  CopyWordsLocked(move.from, move.to, move.length);
-  ForgetWordsLocked(move.from, move.from + move.length);
+  word_uses_.Copy(move.from, move.to, move.length);
+  word_uses_.Forget(move.from, move.from + move.length);
+  word_uses_.OnMappingsChanged();
   former_owners_.Move(move.from, move.to, move.length);
-  cached_pages_ = {};
   ++releases_;
   Observer().OnMoved(CurrentThread(), move.from, move.to, move.length);
-}
-
-// What is known of the words moves with them.
-void Tracking::CopyWordsLocked(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
-  struct Known {
-    std::uint64_t offset;
-    bool plainly_written;
-    std::optional<AtomicWord> atomic;
-  };
-  std::vector<Known> known;
-  const auto note = [&](std::uint64_t page, const PageWords& words) {
-    const std::uint64_t end = std::min(from + size, page + kPageSize);
-    for (std::uint64_t at = std::max(from, page); at < end; ++at) {
-      const bool atomic = words.atomic.test(at - page);
-      if (!atomic && !words.plainly_written.test(at - page)) continue;
-      Known word{at - from, words.plainly_written.test(at - page), std::nullopt};
-      if (atomic) {
-        const auto use = atomic_words_.find(at);
-        word.atomic = use != atomic_words_.end() ? use->second : AtomicWord{};
-      }
-      known.push_back(std::move(word));
-    }
-  };
-  if (size / kPageSize > words_.size()) {
-    for (const auto& [page, words] : words_) {
-      if (page < from + size && page + kPageSize > from) note(page, *words);
-    }
-  } else {
-    for (std::uint64_t page = AlignDown(from, kPageSize); page < from + size; page += kPageSize) {
-      if (const auto words = words_.find(page); words != words_.end()) note(page, *words->second);
-    }
-  }
-  ForgetWordsLocked(to, to + size);
-  for (Known& word : known) {
-    const std::uint64_t at = to + word.offset;
-    PageWords& words = WordsOf(PageOf(at));
-    words.plainly_written.set(at % kPageSize, word.plainly_written);
-    if (!word.atomic) continue;
-    words.atomic.set(at % kPageSize);
-    atomic_words_.insert_or_assign(at, std::move(*word.atomic));
-  }
 }
 
 void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_t address,
@@ -1020,51 +972,9 @@ bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
 // --- accesses
 
 void Tracking::ForgetMemoryLocked() {
-  words_.clear();
-  atomic_words_.clear();
-  cached_pages_ = {};
-  freed_.clear();
+  word_uses_.Clear();
   former_owners_.Clear();
   runtime_keys_.clear();
-  thread_words_.clear();
-}
-
-void Tracking::ForgetWordsLocked(std::uint64_t start, std::uint64_t end) {
-  auto freed = freed_.lower_bound(start);
-  if (freed != freed_.begin() && std::prev(freed)->second > start) --freed;
-  while (freed != freed_.end() && freed->first < end) freed = freed_.erase(freed);
-  const auto forget = [&](std::uint64_t page, PageWords& words) {
-    const std::uint64_t last = std::min(end, page + kPageSize);
-    const std::uint64_t from = std::max(start, page) - page, to = last - page;
-    words.plainly_written.Clear(from, to);
-    words.no_atomic_variable.Clear(from, to);
-    words.atomic.ForEach(from, to, [&](std::uint64_t at) { atomic_words_.erase(page + at); });
-    words.atomic.Clear(from, to);
-  };
-  if (end - start > words_.size() * kPageSize) {
-    for (auto& [page, words] : words_) {
-      if (page < end && page + kPageSize > start) forget(page, *words);
-    }
-    return;
-  }
-  for (std::uint64_t page = AlignDown(start, kPageSize); page < end; page += kPageSize) {
-    if (const auto known = words_.find(page); known != words_.end()) forget(page, *known->second);
-  }
-}
-
-[[gnu::noinline]] void Tracking::FillPage(CachedPage& cached, std::uint64_t page) {
-  const auto known = words_.find(page);
-  cached = {page, known != words_.end() ? known->second.get() : nullptr,
-            observer_.IsInModule(page)};
-}
-
-Tracking::PageWords& Tracking::WordsOf(CachedPage& page) {
-  if (page.words == nullptr) {
-    auto& words = words_[page.page];
-    words = std::make_unique<PageWords>();
-    page.words = words.get();
-  }
-  return *page.words;
 }
 
 // --- pages that were private
@@ -1106,9 +1016,7 @@ void Tracking::AcquireForAccessLocked(ThreadId thread, const MemoryAccess& acces
   if (!IsAtomic(kind)) {
     if (access.size > kWord || !observer_.MayBeAtomicCode(ip, access.address)) return;
     if (kind == EventKind::kWrite) {
-      auto& writers = WordsOf(PageOf(access.address)).may_release;
-      if (std::find(writers.begin(), writers.end(), thread) == writers.end())
-        writers.push_back(thread);
+      word_uses_.NoteMayRelease(access.address, thread);
       return;
     }
     states_[thread].loads.NoteMayPoll();
@@ -1121,31 +1029,22 @@ void Tracking::AcquireForAccessLocked(ThreadId thread, const MemoryAccess& acces
 void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
   AcquireFormerLocked(thread, start, end);
   for (std::uint64_t page = start; page < end; page += kPageSize) {
-    const auto known = words_.find(page);
-    if (known == words_.end()) continue;
-    for (const ThreadId writer : known->second->may_release) {
+    const WordUses::PageWords* const words = word_uses_.Find(page);
+    if (words == nullptr) continue;
+    for (const ThreadId writer : words->may_release) {
       if (writer == thread) continue;
       Observer().OnEdge(writer, EventKind::kHappensBefore, kOpenedKeys | writer);
       NewMomentLocked(writer, *threads_.front());
       Observer().OnEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
     }
-    known->second->atomic.ForEach(
+    words->atomic.ForEach(
         0, kPageSize, [&](std::uint64_t at) { Observer().OnAcquire(thread, page + at, kWord); });
   }
 }
 
-// Whether the word lies in a block that was given back and not given out again.
-bool Tracking::IsFreedLocked(std::uint64_t word) const {
-  const auto after = freed_.upper_bound(word);
-  return after != freed_.begin() && word < std::prev(after)->second;
-}
-
 void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size) {
-  PageWords& words = WordsOf(PageOf(word));
-  const std::size_t offset = word % kPageSize;
-  if (words.atomic.test(offset)) return;
-  words.atomic.set(offset);
-  if (!words.plainly_written.test(offset) && !IsFreedLocked(word)) {
+  if (!word_uses_.NoteAtomic(word)) return;
+  if (!word_uses_.WasPlainlyWritten(word)) {
     // Whoever read it so far waited for this: those were atomic loads.
     Observer().OnHistoryEnds(thread, word, word + size);
   }
@@ -1174,37 +1073,7 @@ void Tracking::WatchIfReadLocked(ThreadId thread, const UnseenLoads::Word& word)
   }
 }
 
-// Whether debug info calls the variable at `address` atomic.
-bool Tracking::IsAtomicVariableLocked(std::uint64_t address) {
-  CachedPage& page = PageOf(address);
-  if (!page.in_module) return false;
-  const std::size_t offset = address % kPageSize;
-  if (page.words != nullptr && page.words->no_atomic_variable.test(offset)) return false;
-  if (observer_.IsAtomicVariable(address)) return true;
-  WordsOf(page).no_atomic_variable.set(offset);
-  return false;
-}
-
-// Whether a plain load of the word is an atomic one because of the word's other uses.
-bool Tracking::IsReadAtomicallyLocked(const MemoryAccess& access) {
-  const std::uint64_t word = access.address;
-  if (access.size > kWord) return false;
-  if (!thread_words_.empty() && thread_words_.contains(word)) return true;
-  const CachedPage& page = PageOf(word);
-  if (page.words == nullptr) return false;
-  const std::size_t offset = word % kPageSize;
-  const bool known_atomic = page.words->atomic.test(offset);
-  // Two counts of four bytes may be read at once, as shared_ptr's are, and the second one be the
-  // one that is atomic.
-  constexpr std::uint64_t kHalf = kWord / 2;
-  const bool second_half = !known_atomic && access.size == kWord && offset + kHalf < kPageSize &&
-                           page.words->atomic.test(offset + kHalf);
-  if (!known_atomic && !second_half) return false;
-  const auto use = atomic_words_.find(second_half ? word + kHalf : word);
-  return use == atomic_words_.end() || !use->second.broken;
-}
-
-// Whether an access is atomic, and so synchronisation: architecture.md, "Atomics".
+// Whether an access is atomic, and so synchronisation: detection.md, "What orders threads".
 EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
                                    bool atomic_by_debug_info, bool exchanges) {
   const EventKind locked = access.write ? EventKind::kAtomicRmw : EventKind::kAtomicRead;
@@ -1216,33 +1085,23 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
            : access.write          ? EventKind::kAtomicWrite
                                    : EventKind::kAtomicRead;
   }
-  CachedPage& page = PageOf(word);
-  const std::size_t offset = word % kPageSize;
-  const bool known_atomic = page.words != nullptr && page.words->atomic.test(offset);
   if (access.atomic || atomic_by_debug_info) {
     NoteAtomicLocked(thread, word, access.size);
-    if (exchanges) {
-      auto& lockers = atomic_words_[word].lockers;
-      const ThreadId locker = IdentityLocked(thread);
-      if (std::find(lockers.begin(), lockers.end(), locker) == lockers.end())
-        lockers.push_back(locker);
-    }
+    if (exchanges) word_uses_.NoteExchange(word, IdentityLocked(thread));
     return access.atomic ? locked : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
   if (!access.write) {
-    if (!thread_words_.empty() && thread_words_.contains(word))
+    if (word_uses_.IsClearedByKernel(word))
       Observer().OnEdge(thread, EventKind::kHappensAfter, access.address);
-    return IsReadAtomicallyLocked(access) ? EventKind::kAtomicRead : plain;
+    return word_uses_.IsReadAtomically(word, access.size) ? EventKind::kAtomicRead : plain;
   }
-  if (!known_atomic) {
-    WordsOf(page).plainly_written.set(offset);
+  if (WordUses::Page& page = word_uses_.PageOf(word); !WordUses::IsAtomic(page, word)) {
+    word_uses_.NotePlainWrite(page, word);
     return plain;
   }
-  AtomicWord& use = atomic_words_[word];
+  WordUses::AtomicWord& use = word_uses_.AtomicUse(word);
   // Who took a lock by an exchange gives it back by a plain store.
-  if (!use.broken && (std::find(use.lockers.begin(), use.lockers.end(), IdentityLocked(thread)) !=
-                          use.lockers.end() ||
-                      former_owners_.Has(word, thread))) {
+  if (!use.broken && (use.HasLocker(IdentityLocked(thread)) || former_owners_.Has(word, thread))) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;

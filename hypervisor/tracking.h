@@ -5,11 +5,9 @@
 // all pages in view (GuestThread does the stepping).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,12 +22,12 @@
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/instruction_cache.h"
 #include "hypervisor/observer.h"
-#include "hypervisor/page_bits.h"
 #include "hypervisor/repeat_tables.h"
 #include "hypervisor/sector_uses.h"
 #include "hypervisor/static_runtime.h"
 #include "hypervisor/unseen_loads.h"
 #include "hypervisor/user_level_threads.h"
+#include "hypervisor/word_uses.h"
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -169,26 +167,6 @@ class Tracking {
   }
 
  private:
-  // How words have been used since tracking began. The compiler makes atomic loads and stores plain
-  // instructions: which ones they are, the word's other uses tell. A bit for each word, by the
-  // address of its first byte.
-  struct PageWords {
-    PageBits plainly_written;           // before any atomic instruction
-    SparsePageBits atomic;              // by an atomic instruction, or one that debug info calls so
-    SparsePageBits no_atomic_variable;  // debug info was asked
-    std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
-  };
-  // A page asked for lately; page 0: none.
-  struct CachedPage {
-    std::uint64_t page = 0;
-    PageWords* words = nullptr;
-    bool in_module = false;
-  };
-  struct AtomicWord {
-    bool broken = false;            // plainly written by somebody else
-    std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
-  };
-
   // What is known of a thread.
   struct ThreadState {
     UnseenLoads loads;
@@ -239,7 +217,6 @@ class Tracking {
     sector_uses_.End();
   }
 
-  bool IsReadAtomicallyLocked(const MemoryAccess& access);
   EventKind ClassifyLocked(ThreadId thread, const MemoryAccess& access, bool atomic_by_debug_info,
                            bool exchanges);
   void EndEpoch(Carrier& carrier) {
@@ -253,15 +230,6 @@ class Tracking {
   void HandleLongAccessLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void HandleRuntimeAccessLocked(ThreadId thread, ThreadState& state,
                                  const agent::QueuedEvent& event);
-  CachedPage& PageOf(std::uint64_t address) {
-    const std::uint64_t page = AlignDown(address, kPageSize);
-    CachedPage& cached = cached_pages_[page / kPageSize % kCachedPages];
-    if (cached.page != page) [[unlikely]]
-      FillPage(cached, page);
-    return cached;
-  }
-  void FillPage(CachedPage& cached, std::uint64_t page);
-  PageWords& WordsOf(CachedPage& page);
   // All that was known of the program's memory.
   void ForgetMemoryLocked();
   void WatchIfReadLocked(ThreadId thread, const UnseenLoads::Word& word);
@@ -276,11 +244,8 @@ class Tracking {
   // atomic load or update, or a load that may be atomic. A store that may be is noted.
   void AcquireForAccessLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
                               std::uint64_t ip);
-  bool IsAtomicVariableLocked(std::uint64_t address);
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
-  bool IsFreedLocked(std::uint64_t word) const;
-  void ForgetWordsLocked(std::uint64_t start, std::uint64_t end);
   void DrainLocked();
   void CatchUpLocked(ThreadId thread, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
@@ -301,7 +266,6 @@ class Tracking {
                      std::uint64_t size, std::uint64_t ip);
   void CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint64_t to, std::uint64_t size);
   void MoveLocked(const ViewMove& move);
-  void CopyWordsLocked(std::uint64_t from, std::uint64_t to, std::uint64_t size);
   // Nothing that any thread has done need be told again: its filter's cells are void.
   void EndAllEpochsLocked();
   void Register(Carrier& carrier);
@@ -347,15 +311,10 @@ class Tracking {
   // Counts whatever may give something away to who reads a word atomically.
   std::uint64_t releases_ = 1;
   std::unordered_map<ThreadId, ThreadState> states_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
-  std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
-  static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
-  std::array<CachedPage, kCachedPages> cached_pages_;
-  std::map<std::uint64_t, std::uint64_t> freed_;    // blocks whose free counts as a write: ends
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
-  std::unordered_set<std::uint64_t> thread_words_;  // words the kernel clears at a thread's end
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only
   EventBatch batch_;
+  WordUses word_uses_;
   FormerOwners former_owners_;
   UserLevelThreads user_level_threads_;
   RepeatTables repeats_;
