@@ -11,18 +11,21 @@ namespace {
 constexpr std::size_t kLargestCopy = 0x7ffff000;  // what the kernel moves in one call
 }
 
+// By the thread, not by the process: once the initial thread has ended, as where main calls
+// pthread_exit, the kernel finds no memory by the process's number, nor by /proc/self.
+
 bool ReadGuest(std::uint64_t address, void* to, std::size_t size) {
   if (size > kLargestCopy) return false;
   const iovec local{to, size};
   const iovec remote{reinterpret_cast<void*>(address), size};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+  return process_vm_readv(gettid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
 }
 
 bool WriteGuest(std::uint64_t address, const void* from, std::size_t size) {
   if (size > kLargestCopy) return false;
   const iovec local{const_cast<void*>(from), size};
   const iovec remote{reinterpret_cast<void*>(address), size};
-  return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+  return process_vm_writev(gettid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
 }
 
 std::optional<std::string> ReadGuestString(std::uint64_t address, std::size_t limit) {

@@ -31,7 +31,7 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
 }
 
 // The file behind a descriptor, by name; empty when it has none.
-std::string FileOf(int fd) { return LinkTarget(fmt::format("/proc/self/fd/{}", fd)); }
+std::string FileOf(int fd) { return LinkTarget(fmt::format("/proc/thread-self/fd/{}", fd)); }
 
 }  // namespace
 

@@ -68,7 +68,7 @@ int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
 // A path for an open file: its name where it still has one, else the descriptor duplicated without
 // close-on-exec.
 std::string DescriptorPath(int fd) {
-  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  const std::string link = fmt::format("/proc/thread-self/fd/{}", fd);
   std::string target = LinkTarget(link);
   struct stat by_name {
   }, by_descriptor{};
@@ -77,7 +77,7 @@ std::string DescriptorPath(int fd) {
     return target;
   }
   const int kept = dup(fd);
-  return kept >= 0 ? fmt::format("/proc/self/fd/{}", kept) : link;
+  return kept >= 0 ? fmt::format("/proc/thread-self/fd/{}", kept) : link;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -290,6 +290,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   thread.set_mask(mask);
   InitializeVectorState(carrier.vector_state(), machine_.vector_state_size());
   room.Restore();
+  AddThread(thread);
   RunThread(thread);
   // The initial thread ended by exit(2) alone; when it was not the last one, the process lives on
   // without it, and this host thread must end in the same way.
@@ -297,12 +298,13 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
   __builtin_unreachable();
 }
 
+void Process::AddThread(GuestThread& thread) {
+  const std::lock_guard lock(threads_mutex_);
+  live_threads_[thread.logical_number()] = &thread;
+  most_threads_ = std::max(most_threads_, live_threads_.size());
+}
+
 void Process::RunThread(GuestThread& thread) {
-  {
-    const std::lock_guard lock(threads_mutex_);
-    live_threads_[thread.logical_number()] = &thread;
-    most_threads_ = std::max(most_threads_, live_threads_.size());
-  }
   thread.Run();
   EndOfThread(thread);
 }
@@ -423,7 +425,7 @@ std::size_t Process::LiveThreads() {
 }
 
 std::string Process::executable_link() const {
-  return fmt::format("/proc/self/fd/{}", program_file_.get());
+  return fmt::format("/proc/thread-self/fd/{}", program_file_.get());
 }
 
 std::string Process::executable_path() const { return LinkTarget(executable_link()); }
@@ -471,6 +473,7 @@ void* Process::ThreadMain(void* argument) {
   if ((arguments.flags & CLONE_CHILD_SETTID) != 0) WriteGuest(arguments.child_tid, start.tid);
   thread->SetFsBase(start.fs_base);
   thread->SetGsBase(start.gs_base);
+  process.AddThread(*thread);
   start.ready.release();  // `start` is the parent's: gone from here on
   process.RunThread(*thread);
   // After a fork in this thread it is its process's initial thread, and must end like one.

@@ -161,6 +161,9 @@ class Process {
   struct MemorySharingChild;
   static void MemorySharingChildMain(void* child);
   void RunMemorySharingChild(MemorySharingChild& child);
+  // The process lives on while it has threads; a new one counts before its creator goes on, who may
+  // end at once.
+  void AddThread(GuestThread& thread);
   void RunThread(GuestThread& thread);
   void EndOfThread(GuestThread& thread);
   void HandleRobustList(GuestThread& thread);

@@ -230,7 +230,7 @@ std::uint64_t SocketKey(int fd, std::uint64_t inode) {
 // The number the kernel gave an event counter, the same for all of its descriptors (Linux 5.2);
 // nothing if it is none.
 std::optional<std::uint64_t> EventCounter(int fd) {
-  std::ifstream information(fmt::format("/proc/self/fdinfo/{}", fd));
+  std::ifstream information(fmt::format("/proc/thread-self/fdinfo/{}", fd));
   for (std::string name; information >> name;) {
     std::uint64_t number = 0;
     if (name == "eventfd-id:" && information >> number) return number;
@@ -440,7 +440,7 @@ std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
   if (call.number != SYS_read || result <= 0 || result % sizeof(signalfd_siginfo) != 0)
     return signals;
-  if (LinkTarget(fmt::format("/proc/self/fd/{}", call.arguments[0])) != "anon_inode:[signalfd]")
+  if (LinkTarget(fmt::format("/proc/thread-self/fd/{}", call.arguments[0])) != "anon_inode:[signalfd]")
     return signals;
   std::vector<signalfd_siginfo> entries(static_cast<std::size_t>(result) /
                                         sizeof(signalfd_siginfo));

@@ -57,7 +57,7 @@ bool Writes(const Instruction& instruction, Vcpu& vcpu, std::uint64_t address) {
 
 // Kernels can be told to leave it out (vsyscall=none).
 bool HostHasVsyscallPage() {
-  std::ifstream maps("/proc/self/maps");
+  std::ifstream maps("/proc/thread-self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.ends_with("[vsyscall]")) return true;
   }

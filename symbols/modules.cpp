@@ -182,7 +182,7 @@ MemoryReader OwnMemory() {
   return {[](void*, std::uint64_t address, void* out, std::size_t size) {
             const iovec to = {out, size};
             const iovec from = {reinterpret_cast<void*>(address), size};
-            return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size);
+            return process_vm_readv(gettid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size);
           },
           nullptr};
 }
@@ -199,7 +199,7 @@ std::vector<Mapping> ParseMaps(std::string_view text) {
 }
 
 Modules::Modules(ModulesOptions options) : options_(std::move(options)) {
-  if (!options_.read_maps) options_.read_maps = [] { return ReadWholeFile("/proc/self/maps"); };
+  if (!options_.read_maps) options_.read_maps = [] { return ReadWholeFile("/proc/thread-self/maps"); };
   if (options_.memory.read == nullptr) options_.memory = OwnMemory();
 }
 

@@ -55,7 +55,8 @@ struct Module {
 };
 
 struct ModulesOptions {
-  // The text of the maps file; by default of /proc/self/maps.
+  // The text of the maps file; by default of /proc/thread-self/maps, which
+  // outlasts the initial thread.
   std::function<std::string()> read_maps;
   // Reads the program's memory (ELF headers, build ids); by default OwnMemory().
   MemoryReader memory;

@@ -39,7 +39,7 @@ class ProcFile {
 // Documentation/admin-guide/mm/pagemap.rst.
 bool IsUsed(std::uint64_t start, std::uint64_t end) {
   constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
-  const ProcFile pages("/proc/self/pagemap");
+  const ProcFile pages("/proc/thread-self/pagemap");
   if (!pages.valid()) return false;
   std::array<std::uint64_t, 4096> entries{};
   for (std::uint64_t page = start / kPage; page < end / kPage; page += entries.size()) {
@@ -56,7 +56,7 @@ bool IsUsed(std::uint64_t start, std::uint64_t end) {
 
 // The shared mapping at `address`, if that is the process's own to use.
 std::optional<Mapping> MappingAt(std::uint64_t address) {
-  const ProcFile maps("/proc/self/maps");
+  const ProcFile maps("/proc/thread-self/maps");
   if (!maps.valid()) return std::nullopt;
   std::string text;
   std::array<char, 65536> buffer{};
