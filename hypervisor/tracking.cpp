@@ -1195,7 +1195,7 @@ void Tracking::CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
   ++statistics_.unchecked;
-  EmitLocked(carrier, {address, 1, !write, write, false}, registers,
+  EmitLocked(carrier, {space_.Canonical(address), 1, !write, write, false}, registers,
              write ? EventKind::kWrite : EventKind::kRead);
 }
 
@@ -1227,10 +1227,12 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
   for (const Range& range : parts) {
-    const std::uint64_t length = range.end - range.start;
-    if (IsAtomic(event) && length <= kWord)
-      NoteAtomicLocked(NumberOf(carrier), range.start, length);
-    EmitLocked(carrier, range, registers, event, true, ip);
+    space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
+      const std::uint64_t length = part.end - part.start;
+      if (IsAtomic(event) && length <= kWord)
+        NoteAtomicLocked(NumberOf(carrier), part.start, length);
+      EmitLocked(carrier, part, registers, event, true, ip);
+    });
   }
 }
 
@@ -1244,8 +1246,11 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
     GuestCodeCache::ThreadOf(carrier).leave_after -= static_cast<std::int64_t>(size / kWord);
   const std::lock_guard lock(mutex_);
   CatchUpLocked(NumberOf(carrier));
-  for (const Range& range : parts)
-    EmitLocked(carrier, range, registers, write ? EventKind::kWrite : EventKind::kRead, true, 0);
+  for (const Range& range : parts) {
+    space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
+      EmitLocked(carrier, part, registers, write ? EventKind::kWrite : EventKind::kRead, true, 0);
+    });
+  }
 }
 
 ExecutionObserver::Handover Tracking::OnExecute() {
