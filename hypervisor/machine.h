@@ -50,10 +50,10 @@ struct SystemPages {
   std::optional<Window> repeat_tables;  // nothing: repeats (repeats.h) are not looked for
 };
 
-// A page of the program is open for everyone at its own address plus this (architecture.md), modulo
-// 2^64. The first 512 GiB of the upper half cannot be used: kvm_pvm has them itself (an access
-// faults for ever, whatever the page table says). So the mirror begins further up, and what lies at
-// 0x600000000000 and above is mirrored in the lower half.
+// A page of the program is open for everyone at its own address plus this (docs/translator.md),
+// modulo 2^64. The first 512 GiB of the upper half cannot be used: kvm_pvm has them itself (an
+// access faults for ever, whatever the page table says). So the mirror begins further up, and what
+// lies at 0x600000000000 and above is mirrored in the lower half.
 inline constexpr std::uint64_t kMirrorOffset = 0xffffa00000000000;
 // The part of that where programs have memory: the monitor keeps it free of anything else.
 inline constexpr std::uint64_t kLowMirrorStart = 0x780000000000 + kMirrorOffset;

@@ -49,7 +49,7 @@ void GuestThread::FinishLeave() {
 }
 
 // Whether the thread has been in the code cache for so long that native code is worth a try: where
-// it meets no page that other threads use, it stays there (architecture.md, "Leaving").
+// it meets no page that other threads use, it stays there (docs/detection.md, "Hot code").
 bool GuestThread::PrefersNative() {
   return adaptive_ && !carrier_->native() && view_ == View::kClosed && !step_ &&
          GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;

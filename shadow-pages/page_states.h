@@ -1,4 +1,4 @@
-// The life of a page (architecture.md): whose page it is decides whether an access traps, and
+// The life of a page (docs/detection.md): whose page it is decides whether an access traps, and
 // nothing else does.
 //
 //   untouched --first touch by T--> private(T) --touch by another--> shared
@@ -30,8 +30,8 @@ enum class PageState : std::uint8_t {
   kUntracked
 };
 
-// What happens to accesses before a page is shared (architecture.md, "What private ownership
-// forgets").
+// What happens to accesses before a page is shared (docs/detection.md, "The state of a
+// page").
 enum class SharingPolicy : std::uint8_t {
   kExact,        // every page is shared from its first touch on: no access is unrecorded
   kShared,       // a page belongs to the thread that touches it first until another one does

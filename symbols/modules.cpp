@@ -199,7 +199,8 @@ std::vector<Mapping> ParseMaps(std::string_view text) {
 }
 
 Modules::Modules(ModulesOptions options) : options_(std::move(options)) {
-  if (!options_.read_maps) options_.read_maps = [] { return ReadWholeFile("/proc/thread-self/maps"); };
+  if (!options_.read_maps)
+    options_.read_maps = [] { return ReadWholeFile("/proc/thread-self/maps"); };
   if (options_.memory.read == nullptr) options_.memory = OwnMemory();
 }
 
