@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kSystemBase = 4ull << 30;  // guest-physical
 constexpr std::uint64_t kSystemStep = 16ull << 20;
-// A slot costs about 130 us plus 8.5 us a MiB on kvm_pvm (kvm-hosts: 1 GiB 8.7 ms). 32 MiB keeps
+// A slot costs about 130 us plus 8.5 us a MiB on kvm_pvm (1 GiB: 8.7 ms). 32 MiB keeps
 // both halves small; mappings of a GiB and more get GiB windows so that the slot limit is never
 // near.
 constexpr std::uint64_t kWindow = 32ull << 20;

@@ -16,6 +16,6 @@ inline std::string LinkTarget(const std::string& link) {
 }
 
 // The monitor's executable.
-inline std::string OwnExecutable() { return LinkTarget("/proc/self/exe"); }
+inline std::string OwnExecutable() { return LinkTarget("/proc/thread-self/exe"); }
 
 }  // namespace trapline

@@ -61,11 +61,11 @@ std::optional<std::string> ProgramOfOther(const std::string& path) {
 
 namespace {
 
-std::string MapsText(Process& process) {
+std::string MapsText(Process& process, const std::string& file) {
   AddressSpace& space = process.address_space();
   const auto regions = space.Regions();
   const Range stack = space.stack();
-  std::ifstream host("/proc/self/maps");
+  std::ifstream host(file);
   std::ostringstream out;
   for (std::string line; std::getline(host, line);) {
     std::uint64_t start = 0, end = 0;
@@ -108,14 +108,14 @@ std::string MapsText(Process& process) {
   return out.str();
 }
 
-std::string ReadWhole(const char* path) {
+std::string ReadWhole(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // KVM keeps a thread of its own in the process: the kernel's counts are not the program's.
-std::string StatusText(Process& process) {
-  std::string text = ReadWhole("/proc/self/status");
+std::string StatusText(Process& process, const std::string& path) {
+  std::string text = ReadWhole(path);
   const std::string_view key = "\nThreads:\t";
   if (const std::size_t at = text.find(key); at != std::string::npos) {
     const std::size_t start = at + key.size();
@@ -124,8 +124,8 @@ std::string StatusText(Process& process) {
   return text;
 }
 
-std::string StatText(Process& process) {
-  std::string text = ReadWhole("/proc/self/stat");
+std::string StatText(Process& process, const std::string& path) {
+  std::string text = ReadWhole(path);
   // Fields are separated by blanks; the second, in parentheses, may hold any. num_threads is the
   // 20th (proc(5)).
   std::size_t at = text.rfind(')');
@@ -138,10 +138,10 @@ std::string StatText(Process& process) {
 
 }  // namespace
 
-int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec) {
-  const std::string text = file == OwnProcFile::kMaps     ? MapsText(process)
-                           : file == OwnProcFile::kStatus ? StatusText(process)
-                                                          : StatText(process);
+int OpenSnapshot(Process& process, OwnProcFile file, const std::string& path, bool close_on_exec) {
+  const std::string text = file == OwnProcFile::kMaps     ? MapsText(process, path)
+                           : file == OwnProcFile::kStatus ? StatusText(process, path)
+                                                          : StatText(process, path);
   const int fd = memfd_create("proc", close_on_exec ? MFD_CLOEXEC : 0);
   if (fd < 0) return -errno;
   if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||

@@ -22,9 +22,9 @@ OwnProcFile ClassifyProcPath(const std::string& path);
 // its program. Nothing when it is none.
 std::optional<std::string> ProgramOfOther(const std::string& path);
 
-// A descriptor of a snapshot of /proc/self/maps, status or stat as the program would have them
-// natively (its own mappings, its own number of threads), or -errno.
-int OpenSnapshot(Process& process, OwnProcFile file, bool close_on_exec);
+// A descriptor of a snapshot of maps, status or stat, which `path` names, as the program would have
+// them natively (its own mappings, its own number of threads), or -errno.
+int OpenSnapshot(Process& process, OwnProcFile file, const std::string& path, bool close_on_exec);
 
 // Drops the monitor's descriptors and threads from what getdents64 returned for `fd`, if that is a
 // list of them. Returns the new number of bytes.

@@ -291,7 +291,7 @@ long WithPath(GuestThread& thread, long number, Arguments a, int path, bool open
     const bool close_on_exec = number == SYS_open     ? (a[1] & O_CLOEXEC) != 0
                                : number == SYS_openat ? (a[2] & O_CLOEXEC) != 0
                                                       : false;
-    return OpenSnapshot(thread.process(), file, close_on_exec);
+    return OpenSnapshot(thread.process(), file, *name, close_on_exec);
   }
   const std::string executable = thread.process().executable_path();
   if (number == SYS_readlink || number == SYS_readlinkat) {

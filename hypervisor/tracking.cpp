@@ -969,8 +969,6 @@ bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
   return true;
 }
 
-// --- accesses
-
 void Tracking::ForgetMemoryLocked() {
   word_uses_.Clear();
   former_owners_.Clear();

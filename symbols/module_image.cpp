@@ -169,8 +169,8 @@ std::unique_ptr<ModuleImage> ModuleImage::Open(const Module& module, const Memor
   image->debug_directory_ = debug_directory;
   if (!module.is_vdso()) {
     // A file without a name can still be had where the kernel lists the mappings as links.
-    const std::string names[] = {
-        module.path, fmt::format("/proc/self/map_files/{:x}-{:x}", module.begin, module.first_end)};
+    const std::string names[] = {module.path, fmt::format("/proc/{}/map_files/{:x}-{:x}", gettid(),
+                                                          module.begin, module.first_end)};
     for (const std::string& name : names) {
       image->file_ = ElfFile::Open(name);
       if (image->file_ == nullptr) continue;

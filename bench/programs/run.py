@@ -293,7 +293,7 @@ def run_emulated(options, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--splash", type=Path, help="checkout of Splash-3")
     parser.add_argument("--parsec", type=Path, help="checkout of parsec-benchmark")
     parser.add_argument("--trapline", type=Path, default=ROOT / "build" / "bin" / "trapline")
