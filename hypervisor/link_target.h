@@ -15,6 +15,10 @@ inline std::string LinkTarget(const std::string& link) {
   return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
+// The link to the file that `fd` is open on: of the calling thread, for /proc/self has none once
+// the process's initial thread has ended.
+inline std::string DescriptorLink(int fd) { return "/proc/thread-self/fd/" + std::to_string(fd); }
+
 // The monitor's executable.
 inline std::string OwnExecutable() { return LinkTarget("/proc/thread-self/exe"); }
 

@@ -1,5 +1,4 @@
 // The program's system calls about its memory, and the limits that they keep.
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
@@ -31,7 +30,7 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
 }
 
 // The file behind a descriptor, by name; empty when it has none.
-std::string FileOf(int fd) { return LinkTarget(fmt::format("/proc/thread-self/fd/{}", fd)); }
+std::string FileOf(int fd) { return LinkTarget(DescriptorLink(fd)); }
 
 }  // namespace
 

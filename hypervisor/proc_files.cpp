@@ -153,7 +153,7 @@ int OpenSnapshot(Process& process, OwnProcFile file, const std::string& path, bo
 }
 
 long FilterOwnDirectory(Process& process, int fd, std::uint64_t buffer, long bytes) {
-  const std::string target = LinkTarget(fmt::format("/proc/thread-self/fd/{}", fd));
+  const std::string target = LinkTarget(DescriptorLink(fd));
   const auto directory = InOwnProc(target);
   if (!directory) return bytes;
   const bool tasks = *directory == "task";

@@ -68,7 +68,7 @@ int ReadStringArray(std::uint64_t address, std::vector<std::string>& strings) {
 // A path for an open file: its name where it still has one, else the descriptor duplicated without
 // close-on-exec.
 std::string DescriptorPath(int fd) {
-  const std::string link = fmt::format("/proc/thread-self/fd/{}", fd);
+  const std::string link = DescriptorLink(fd);
   std::string target = LinkTarget(link);
   struct stat by_name {
   }, by_descriptor{};
@@ -77,7 +77,7 @@ std::string DescriptorPath(int fd) {
     return target;
   }
   const int kept = dup(fd);
-  return kept >= 0 ? fmt::format("/proc/thread-self/fd/{}", kept) : link;
+  return kept >= 0 ? DescriptorLink(kept) : link;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -424,9 +424,7 @@ std::size_t Process::LiveThreads() {
   return live_threads_.size();
 }
 
-std::string Process::executable_link() const {
-  return fmt::format("/proc/thread-self/fd/{}", program_file_.get());
-}
+std::string Process::executable_link() const { return DescriptorLink(program_file_.get()); }
 
 std::string Process::executable_path() const { return LinkTarget(executable_link()); }
 

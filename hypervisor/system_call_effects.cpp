@@ -440,8 +440,7 @@ std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
   if (call.number != SYS_read || result <= 0 || result % sizeof(signalfd_siginfo) != 0)
     return signals;
-  if (LinkTarget(fmt::format("/proc/thread-self/fd/{}", call.arguments[0])) !=
-      "anon_inode:[signalfd]")
+  if (LinkTarget(DescriptorLink(static_cast<int>(call.arguments[0]))) != "anon_inode:[signalfd]")
     return signals;
   std::vector<signalfd_siginfo> entries(static_cast<std::size_t>(result) /
                                         sizeof(signalfd_siginfo));

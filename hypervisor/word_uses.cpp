@@ -59,15 +59,7 @@ void WordUses::Forget(std::uint64_t start, std::uint64_t end) {
     words.atomic.ForEach(from, to, [&](std::uint64_t at) { atomic_words_.erase(page + at); });
     words.atomic.Clear(from, to);
   };
-  if (end - start > words_.size() * kPageSize) {
-    for (auto& [page, words] : words_) {
-      if (page < end && page + kPageSize > start) forget(page, *words);
-    }
-    return;
-  }
-  for (std::uint64_t page = AlignDown(start, kPageSize); page < end; page += kPageSize) {
-    if (const auto known = words_.find(page); known != words_.end()) forget(page, *known->second);
-  }
+  ForEachPage(start, end, forget);
 }
 
 void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
@@ -90,15 +82,7 @@ void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
       known.push_back(std::move(word));
     }
   };
-  if (size / kPageSize > words_.size()) {
-    for (const auto& [page, words] : words_) {
-      if (page < from + size && page + kPageSize > from) note(page, *words);
-    }
-  } else {
-    for (std::uint64_t page = AlignDown(from, kPageSize); page < from + size; page += kPageSize) {
-      if (const auto words = words_.find(page); words != words_.end()) note(page, *words->second);
-    }
-  }
+  ForEachPage(from, from + size, note);
   Forget(to, to + size);
   for (Known& word : known) {
     const std::uint64_t at = to + word.offset;

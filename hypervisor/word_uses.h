@@ -137,6 +137,19 @@ class WordUses {
     return *page.words;
   }
   void AddWords(Page& page);
+  // Calls visit(page, PageWords&) for the pages of [start, end) of which something is known.
+  template <class Visit>
+  void ForEachPage(std::uint64_t start, std::uint64_t end, Visit&& visit) {
+    if (end - start > words_.size() * kPageSize) {
+      for (auto& [page, words] : words_) {
+        if (page < end && page + kPageSize > start) visit(page, *words);
+      }
+      return;
+    }
+    for (std::uint64_t page = AlignDown(start, kPageSize); page < end; page += kPageSize) {
+      if (const auto known = words_.find(page); known != words_.end()) visit(page, *known->second);
+    }
+  }
   bool IsFreed(std::uint64_t word) const;
 
   ExecutionObserver& observer_;
