@@ -50,6 +50,7 @@ class alignas(16) FastTrackCell {
     return record.IsAfter(epoch.clock()) && thread_of(record) == epoch.thread();
   }
 
+  bool empty() const { return write_.empty() && read_.empty(); }
   // Whether both cells remember the same accesses.
   bool HasHistoryOf(const FastTrackCell& other) const {
     return !shared() && !other.shared() && write_ == other.write_ && read_ == other.read_;

@@ -41,6 +41,7 @@ class AtomicCell {
   AtomicCell& operator=(AtomicCell&&) noexcept = default;
   ~AtomicCell() = default;
 
+  bool empty() const { return accesses_ == nullptr; }
   // Null: there were none.
   Accesses* Existing() { return accesses_.get(); }
   Accesses& Get() {

@@ -1,9 +1,10 @@
 // Byte-exact shadow memory: what a detector remembers about every byte of the program's memory.
 //
 // A cell stands for all bytes that so far were always accessed together: a line of 64 bytes, an
-// 8-byte word, half of one, or a single byte. An access that cuts a cell splits it first, and both
-// parts keep the full history. So two accesses meet in a cell exactly when their bytes overlap,
-// nothing is ever evicted, and the usual aligned 4- and 8-byte accesses touch one cell each.
+// 8-byte word, half of one, a single byte, or those bytes of a word that are accessed at all. An
+// access that cuts a cell splits it first, and both parts keep the full history. So two accesses
+// meet in a cell exactly when their bytes overlap, nothing is ever evicted, and the usual aligned
+// 4- and 8-byte accesses touch one cell each.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,9 @@
 namespace trapline {
 
 // Cell: default-constructed = no history; copyable. If it has bool HasHistoryOf(const Cell&) const,
-// cells that were cut and have the same history again are merged. Addresses and sizes are bytes;
-// address + size must stay below 2^64 - 4096. Not thread-safe.
+// cells that were cut and have the same history again are merged; if it has bool empty() const,
+// which is true of one without a history, words of which only some bytes are accessed need not be
+// cut. Addresses and sizes are bytes; address + size must stay below 2^64 - 4096. Not thread-safe.
 template <class Cell>
 class ShadowMemory {
  public:
@@ -82,8 +84,11 @@ class ShadowMemory {
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
-    if (layout == kBytes) [[unlikely]]
+    if (layout >= kBytes) [[unlikely]] {
+      if (layout != kBytes)
+        return IsPart(layout, address, size) ? &(*line->halves[0])[word] : nullptr;
       return size == 1 ? &(*(*line->bytes)[word])[address % kWordSize] : nullptr;
+    }
     // One question instead of three, since a wrong guess costs more than the answers.
     Cells* const cells = line->halves[address / 4 & layout];
     const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
@@ -120,11 +125,14 @@ class ShadowMemory {
       __builtin_prefetch(&(*line->bytes)[word]);
       return nullptr;
     }
-    Cells* const cells = line->halves[address / 4 & layout];
+    const bool part = layout > kBytes;
+    Cells* const cells = line->halves[part ? 0 : address / 4 & layout];
     if (cells == nullptr) [[unlikely]]
       return nullptr;
     Cell* const cell = &(*cells)[word];
     __builtin_prefetch(cell, 1);
+    if (part) [[unlikely]]
+      return IsPart(layout, address, size) ? cell : nullptr;
     return AreExact(line, address, size) ? cell : nullptr;
   }
 
@@ -203,15 +211,16 @@ class ShadowMemory {
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
 
-  // How often a word is halved.
+  // How often a word is halved. Above kBytes: one cell stands for some of its bytes, and the others
+  // have no history; see PartOf.
   enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3 };
 
   using Cells = std::array<Cell, 8>;
 
  public:
   struct Line {
-    // The cells of the words that are kWhole, or of the low halves of those that are kHalves; and
-    // of the high halves. Null: there are none.
+    // The cells of the words that are kWhole or parts, or of the low halves of those that are
+    // kHalves; and of the high halves. Null: there are none.
     std::array<Cells*, 2> halves{};
     union {
       // With the first of the halves: the cells of the bytes of each word that is, or was, kBytes.
@@ -225,13 +234,26 @@ class ShadowMemory {
   };
 
  private:
-  // Whether the cells of a word that is not kBytes, and of its neighbour if `size` is more than a
-  // word's, make up exactly [address, address+size). In one step, since a wrong guess costs more.
+  // Of a word whose bytes [low, high) have a cell and whose others have no history; not all bytes.
+  static constexpr Layout PartOf(unsigned low, unsigned high) {
+    return static_cast<Layout>(0x80 | low << 4 | high);
+  }
+  static constexpr unsigned LowOf(Layout part) { return part >> 4 & 7; }
+  static constexpr unsigned HighOf(Layout part) { return part & 15; }
+  // Whether that cell is the one of exactly [address, address+size).
+  static bool IsPart(Layout part, std::uint64_t address, std::uint64_t size) {
+    const unsigned low = LowOf(part);
+    return address % kWordSize == low && size == HighOf(part) - low;
+  }
+
+  // Whether the cells of a word that is kWhole or kHalves, and of its neighbour if `size` is more
+  // than a word's, make up exactly [address, address+size). In one step, since a wrong guess costs
+  // more. The lowest bits of a neighbour's layout are not those of kWhole if it is anything else.
   [[gnu::always_inline]] static bool AreExact(const Line* line, std::uint64_t address,
                                               std::uint64_t size) {
     const unsigned word = address % kLineSize / kWordSize;
     const bool pair = size == 2 * kWordSize;
-    const unsigned layout = line->layout[word] | (pair ? line->layout[word ^ 1] : 0);
+    const unsigned layout = (line->layout[word] | (pair ? line->layout[word ^ 1] : 0)) % 32;
     const bool exact = (size >> unsigned{pair}) == kWordSize >> layout;
     return exact & ((address & (size - 1)) == 0);
   }
@@ -320,16 +342,27 @@ class ShadowMemory {
   template <class Visit>
   void VisitWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
     const bool halves = (low | high) % 4 == 0;
+    if (place.layout() > kBytes) {
+      if (IsPart(place.layout(), low, high - low)) {
+        visit(place.whole(), base + low, std::uint64_t{high - low});
+        return;
+      }
+      SplitPart(place, halves);
+    }
     if (place.layout() == kWhole) {
       if (high - low == kWordSize) {
         visit(place.whole(), base, std::uint64_t{kWordSize});
         return;
       }
+      // Two halves side by side cost nothing where the line has room for them.
+      if (IsEmpty(place.whole()) && !(halves && place.line->halves[1] != nullptr)) {
+        SetLayout(place, PartOf(low, high));
+        visit(place.whole(), base + low, std::uint64_t{high - low});
+        return;
+      }
       if (halves) {
-        Cells*& high_halves = place.line->halves[1];
-        if (high_halves == nullptr) high_halves = cells_pool_.New();
+        Halve(place);
         place.high() = place.low();
-        SetLayout(place, kHalves);
       }
     }
     if (place.layout() == kHalves && halves) {
@@ -342,6 +375,38 @@ class ShadowMemory {
     Cells& bytes = place.bytes();
     for (unsigned i = low; i < high; ++i) visit(bytes[i], base + i, std::uint64_t{1});
     if (high - low == kWordSize) Merge(place);
+  }
+
+  static bool IsEmpty(const Cell& cell) {
+    if constexpr (requires { cell.empty(); }) {
+      return cell.empty();
+    } else {
+      return false;
+    }
+  }
+
+  // Gives a word that is a part cells for all its bytes: two, if its own is half of it and
+  // `halves`.
+  [[gnu::noinline]] void SplitPart(Place place, bool halves) {
+    const unsigned low = LowOf(place.layout());
+    const unsigned high = HighOf(place.layout());
+    if (IsEmpty(place.whole())) {  // again
+      SetLayout(place, kWhole);
+    } else if (halves && (low | high) % 4 == 0) {
+      Halve(place);
+      if (low != 0) place.high() = std::exchange(place.low(), Cell{});
+    } else {
+      const Cell cell = std::exchange(place.whole(), Cell{});
+      SplitToBytes(place);
+      for (unsigned i = low; i < high; ++i) place.bytes()[i] = cell;
+    }
+  }
+
+  // Gives the high half, which has no history yet, a cell of its own.
+  void Halve(Place place) {
+    Cells*& high_halves = place.line->halves[1];
+    if (high_halves == nullptr) high_halves = cells_pool_.New();
+    SetLayout(place, kHalves);
   }
 
   // Makes a cut word whole again if its parts have the same history, as they have after most
@@ -386,6 +451,8 @@ class ShadowMemory {
       case kBytes:
         for (unsigned i = low; i < high; ++i) peek(place.bytes()[i], i, i + 1);
         break;
+      default:
+        peek(place.whole(), LowOf(place.layout()), HighOf(place.layout()));
     }
   }
 
@@ -416,13 +483,23 @@ class ShadowMemory {
                   MakeWords(line);
                   ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
                     const Place place = PlaceIn(line, word);
-                    if (high - low < kWordSize) {
-                      VisitWord(place, word, low, high, clear);
-                    } else {
+                    const bool all = high - low == kWordSize ||
+                                     (place.layout() > kBytes && low <= LowOf(place.layout()) &&
+                                      high >= HighOf(place.layout()));
+                    if (all) {
                       ClearWord(place);
+                    } else if (HasHistoryIn(place, low, high)) {
+                      VisitWord(place, word, low, high, clear);
                     }
                   });
                 });
+  }
+
+  // May say yes too often.
+  static bool HasHistoryIn(Place place, unsigned low, unsigned high) {
+    if (place.layout() == kWhole) return !IsEmpty(place.whole());
+    if (place.layout() <= kBytes) return true;
+    return low < HighOf(place.layout()) && high > LowOf(place.layout());
   }
 
   void ClearWord(Place place) {

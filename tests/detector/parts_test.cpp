@@ -105,13 +105,18 @@ TEST(LocksetTest, AgreesWithSets) {
   }
 }
 
-// A cell that says what was done to its bytes; with and without merging.
+// A cell that says what was done to its bytes; without and with merging, and parts of words.
 struct History {
   std::vector<int> steps;
 };
 struct MergingHistory {
   std::vector<int> steps;
   bool HasHistoryOf(const MergingHistory& other) const { return steps == other.steps; }
+};
+struct SparseHistory {
+  std::vector<int> steps;
+  bool empty() const { return steps.empty(); }
+  bool HasHistoryOf(const SparseHistory& other) const { return steps == other.steps; }
 };
 
 template <class Cell>
@@ -187,7 +192,50 @@ TEST(ShadowMemoryTest, AgreesWithAMapOfBytes) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     CompareShadowWithMap<History>(seed);
     CompareShadowWithMap<MergingHistory>(seed);
+    CompareShadowWithMap<SparseHistory>(seed);
   }
+}
+
+TEST(ShadowMemoryTest, BytesThatAloneAreAccessedHaveOneCell) {
+  ShadowMemory<SparseHistory> shadow;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> cells;
+  const auto visit = [&](SparseHistory& cell, std::uint64_t address, std::uint64_t size) {
+    cell.steps.push_back(1);
+    cells.emplace_back(address, size);
+  };
+  const auto cells_of = [&](std::uint64_t address, std::uint64_t size) {
+    cells.clear();
+    shadow.ForEach(address, size, visit);
+    return cells;
+  };
+  using Cells = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  EXPECT_EQ(cells_of(0x1001, 3), (Cells{{0x1001, 3}}));
+  EXPECT_EQ(shadow.FindExact(0x1001, 3)->steps.size(), 1U);
+  EXPECT_EQ(shadow.FindExact(0x1001, 4), nullptr);
+  EXPECT_EQ(shadow.FindExact(0x1001, 1), nullptr);
+  // Sizes that would not fit into a part's description.
+  EXPECT_EQ(shadow.FindExact(0x1000, 0x14), nullptr);
+  shadow.Clear(0x1004, 4);
+  EXPECT_EQ(cells_of(0x1001, 3), (Cells{{0x1001, 3}}));
+  shadow.Clear(0x1000, 4);
+  EXPECT_EQ(cells_of(0x1000, 2), (Cells{{0x1000, 2}}));
+  EXPECT_EQ(cells_of(0x1001, 2), (Cells{{0x1001, 1}, {0x1002, 1}}));
+  EXPECT_EQ(shadow.FindExact(0x1000, 1)->steps.size(), 1U);
+  EXPECT_EQ(shadow.FindExact(0x1001, 1)->steps.size(), 2U);
+  // Halves, one after the other.
+  EXPECT_EQ(cells_of(0x1014, 4), (Cells{{0x1014, 4}}));
+  EXPECT_EQ(cells_of(0x1010, 4), (Cells{{0x1010, 4}}));
+  EXPECT_EQ(cells_of(0x1010, 8), (Cells{{0x1010, 4}, {0x1014, 4}}));
+  EXPECT_EQ(shadow.FindExact(0x1010, 8)->steps.size(), 2U);  // the same history again
+  // Beside a part no two words are one access.
+  EXPECT_EQ(cells_of(0x1024, 4), (Cells{{0x1024, 4}}));
+  EXPECT_EQ(cells_of(0x1028, 8), (Cells{{0x1028, 8}}));
+  const auto* const line = shadow.FindLine(0x1020);
+  EXPECT_EQ(shadow.FindCells(line, 0x1020, 16), nullptr);
+  EXPECT_EQ(shadow.PrefetchCells(line, 0x1020, 16), nullptr);
+  EXPECT_EQ(shadow.PrefetchCells(line, 0x1024, 4)->steps.size(), 1U);
+  EXPECT_EQ(shadow.PrefetchCells(line, 0x1020, 8), nullptr);
+  EXPECT_NE(shadow.FindCells(line, 0x1030, 16), nullptr);
 }
 
 TEST(ShadowMemoryTest, LinesOfLongAccessesHaveOneCell) {
