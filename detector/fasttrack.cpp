@@ -9,6 +9,10 @@ namespace trapline {
 bool FastTrackAnalysis::OnCells(const Event& event, std::uint64_t index, Epoch epoch,
                                 const VectorClock& clock, RaceLog* log) {
   if (places_.WantsCollection()) CollectPlaces();
+  if (const Cell* const joined = shadow_.FindJoined(event.address)) {
+    const std::uint64_t last = event.address + event.size - 1;
+    if (event.address / 64 == last / 64 && InEpoch(*joined, event, epoch)) return false;
+  }
   bool checked = false;
   shadow_.ForEach(event.address, event.size,
                   [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
@@ -78,6 +82,21 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
                   });
 }
 
+template <class InOneEpoch>
+void FastTrackAnalysis::Condense(InOneEpoch&& in_one_epoch) {
+  const std::uint64_t before = shadow_.cell_bytes();
+  const auto like = [&](const AccessRecord& a, const AccessRecord& b) {
+    if (a == b) return true;
+    if (a.IsOther() || b.IsOther() || a.place() != b.place() || a.empty()) return false;
+    return in_one_epoch(places_.ThreadOf(a.place()), a.moment(), b.moment());
+  };
+  shadow_.Condense([&](const Cell& a, const Cell& b) { return a.HasHistoriesLike(b, like); });
+  const std::uint64_t after = shadow_.cell_bytes();
+  // In proportion to what there is to look at, and seldom where it does not pay.
+  const bool pays = before - after >= before / 16;
+  condense_at_ = std::max(condense_at_, after + (after + shadow_.line_bytes()) / (pays ? 4 : 1));
+}
+
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
                                  std::uint64_t address) const {
   const AccessPlace& place = places_[record.place()];
@@ -122,6 +141,11 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
 }
 
 void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
+  if (analysis_.WantsCondensing()) [[unlikely]] {
+    analysis_.Condense([this](ThreadId thread, Clock a, Clock b) {
+      return synchronisation_.InOneEpoch(thread, a, b);
+    });
+  }
   FollowOthers(event.thread, index);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))

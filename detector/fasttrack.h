@@ -89,6 +89,15 @@ class FastTrackAnalysis {
   std::uint64_t lines_version() const { return shadow_.lines_version(); }
   std::uint64_t cells_version() const { return shadow_.cells_version(); }
 
+  // Whether it is time for Condense, where cells may take so many bytes before it is.
+  bool WantsCondensing() const { return shadow_.cell_bytes() >= condense_at_; }
+  void SetCondensing(std::uint64_t from) { condense_at_ = from; }
+  // Neighbours that a thread has accessed by one instruction in one epoch are remembered as one,
+  // with the moment of one of them: who comes after one comes after all. in_one_epoch(thread,
+  // moment, moment) tells.
+  template <class InOneEpoch>
+  void Condense(InOneEpoch&& in_one_epoch);
+
   void Clear(std::uint64_t address, std::uint64_t size) { shadow_.Clear(address, size); }
   void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 
@@ -144,6 +153,7 @@ class FastTrackAnalysis {
 
   BlockPool readers_;
   Shadow shadow_;
+  std::uint64_t condense_at_ = ~std::uint64_t{0};  // bytes of cells
   AccessPlaces places_;
   std::array<std::uint64_t, kFastTrackRules> rules_{};
 };
@@ -156,7 +166,11 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
   // literal.
   explicit FastTrack(const DetectorOptions& options, const RuntimeInterface& interface = {},
                      std::string_view name = "fasttrack")
-      : HappensBeforeDetector(options, interface), name_(name) {}
+      : HappensBeforeDetector(options, interface), name_(name) {
+    if (options.condense_from == 0) return;
+    analysis_.SetCondensing(options.condense_from);
+    synchronisation_.clocks().RememberReleases();
+  }
 
   using Line = FastTrackAnalysis::Line*;
   using Cell = FastTrackAnalysis::Cell*;

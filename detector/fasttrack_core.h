@@ -56,6 +56,13 @@ class alignas(16) FastTrackCell {
     return !shared() && !other.shared() && write_ == other.write_ && read_ == other.read_;
   }
 
+  // Whether like(AccessRecord, AccessRecord) holds of both cells' writes and reads; lists of
+  // readers are like none.
+  template <class Like>
+  bool HasHistoriesLike(const FastTrackCell& other, Like&& like) const {
+    return this == &other || (like(write_, other.write_) && like(read_, other.read_));
+  }
+
   // The other rules for a read by the thread whose clock is `past` and whose epoch is E_t; now() is
   // its AccessRecord, asked for only if it is to be remembered, and empty if it cannot be. Calls
   // on_race(const AccessRecord& prior, EventKind kind_of_prior) for each race.

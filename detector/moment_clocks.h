@@ -1,7 +1,10 @@
 // Vector clocks whose times are positions in the stream of events.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "detector/vector_clock.h"
 
@@ -17,6 +20,10 @@ class MomentClocks {
     VectorClock clock;  // kAlways of the thread itself
     Clock released = kBeginning;
     ThreadId thread = 0;
+    // The moments of earlier releases, ascending, and the latest of those that were forgotten; if
+    // they are remembered.
+    std::vector<Clock> releases;
+    Clock forgotten = kBeginning;
   };
   using ObjectClock = VectorClock;
 
@@ -38,7 +45,22 @@ class MomentClocks {
     object = thread.clock;
     object.Set(thread.thread, now_);
   }
-  void Increment(ThreadClock& thread) const { thread.released = now_; }
+  void Increment(ThreadClock& thread) const {
+    thread.released = now_;
+    if (remembers_releases_) Remember(thread);
+  }
+
+  // From now on InOneEpoch may know of earlier epochs.
+  void RememberReleases() { remembers_releases_ = true; }
+  // Whether what the thread did at both moments belongs to one epoch of it, so that whoever comes
+  // after one comes after both. False if that is not known any more.
+  static bool InOneEpoch(const ThreadClock& thread, Clock a, Clock b) {
+    const auto [first, last] = std::minmax(a, b);
+    if (first > thread.released) return true;
+    if (first <= thread.forgotten) return false;
+    const auto release = std::lower_bound(thread.releases.begin(), thread.releases.end(), first);
+    return release == thread.releases.end() || *release >= last;
+  }
   static void Join(ThreadClock& thread, const ObjectClock& object) { thread.clock.Join(object); }
   void Join(ThreadClock& thread, const ThreadClock& other) const { JoinInto(thread.clock, other); }
   void JoinInto(ObjectClock& object, const ThreadClock& thread) const {
@@ -50,8 +72,19 @@ class MomentClocks {
  private:
   static constexpr Clock kBeginning = 1;  // not 0, which is that of the empty epoch
   static constexpr Clock kAlways = (Clock{1} << 40) - 1;
+  static constexpr std::size_t kMostReleases = 8192;  // 64 KiB for each thread
+
+  static void Remember(ThreadClock& thread) {
+    if (thread.releases.size() == kMostReleases) {
+      const auto half = thread.releases.begin() + kMostReleases / 2;
+      thread.forgotten = half[-1];
+      thread.releases.erase(thread.releases.begin(), half);
+    }
+    thread.releases.push_back(thread.released);
+  }
 
   Clock now_ = kBeginning;
+  bool remembers_releases_ = false;
 };
 
 }  // namespace trapline

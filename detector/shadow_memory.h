@@ -1,10 +1,11 @@
 // Byte-exact shadow memory: what a detector remembers about every byte of the program's memory.
 //
-// A cell stands for all bytes that so far were always accessed together: a line of 64 bytes, an
-// 8-byte word, half of one, a single byte, or those bytes of a word that are accessed at all. An
-// access that cuts a cell splits it first, and both parts keep the full history. So two accesses
-// meet in a cell exactly when their bytes overlap, nothing is ever evicted, and the usual aligned
-// 4- and 8-byte accesses touch one cell each.
+// A cell stands for all bytes that so far were always accessed together, or of which the detector
+// says so (Condense): a page, a line of 64 bytes, an 8-byte word, half of one, a single byte, or
+// those bytes of a word that are accessed at all. An access that cuts a cell splits it first, and
+// both parts keep the full history. So two accesses meet in a cell exactly when their bytes
+// overlap, nothing is ever evicted, and the usual aligned 4- and 8-byte accesses touch one cell
+// each.
 #pragma once
 
 #include <algorithm>
@@ -158,12 +159,19 @@ class ShadowMemory {
         });
       }
     });
+    for (auto page = pages_of_one_.lower_bound(address / kPageSize);
+         page != pages_of_one_.end() && page->first * kPageSize < end; ++page) {
+      const std::uint64_t base = page->first * kPageSize;
+      const std::uint64_t from = std::max(address, base);
+      visit(page->second, from, std::min(end, base + kPageSize) - from);
+    }
   }
 
   // [address, address+size) has no history any more. Takes time in proportion to the memory that
   // has one, as does Copy.
   void Clear(std::uint64_t address, std::uint64_t size) {
     const std::uint64_t end = address + size;
+    if (!pages_of_one_.empty()) ClearPagesOfOne(address, end);
     std::vector<std::uint64_t> emptied;
     ForEachPage(address, end, [&](std::uint64_t base, Page& page) {
       if (address <= base && end - base >= kPageSize) {
@@ -201,7 +209,39 @@ class ShadowMemory {
     Copy(destination, source, size, [](Cell&, std::uint64_t, std::uint64_t) {});
   }
 
-  bool empty() const { return regions_.empty(); }
+  bool empty() const { return regions_.empty() && pages_of_one_.empty(); }
+
+  // Bytes of cells, those of lines and pages that have one left out.
+  std::uint64_t cell_bytes() const { return cells_pool_.size() * sizeof(Cells); }
+
+  // Bytes of what tells where they are.
+  std::uint64_t line_bytes() const { return page_pool_.size() * sizeof(Page); }
+
+  // Gives a line whose words have like histories one cell, and a page whose lines have. may_join(a,
+  // b): whether the history of cell a may stand for that of b, too; must be transitive. An access
+  // to some of those bytes cuts them again. Takes time in proportion to the memory that has a
+  // history.
+  template <class MayJoin>
+  void Condense(MayJoin&& may_join) {
+    std::vector<std::pair<std::uint64_t, Cell>> pages_of_one;
+    ForEachPage(0, ~std::uint64_t{0}, [&](std::uint64_t base, Page& page) {
+      if (const Cell* const cell = CondenseLines(page, may_join))
+        pages_of_one.emplace_back(base, *cell);
+    });
+    for (auto& [base, cell] : pages_of_one) {
+      ErasePage(base);
+      pages_of_one_.emplace(base / kPageSize, std::move(cell));
+    }
+  }
+
+  // The cell of all the line or page of `address`, null if its words have cells of their own or no
+  // history.
+  Cell* FindJoined(std::uint64_t address) {
+    const Line* const line = FindLine(address);
+    if (line != nullptr) return line->halves[0] == nullptr ? line->all : nullptr;
+    const auto found = pages_of_one_.find(address / kPageSize);
+    return found == pages_of_one_.end() ? nullptr : &found->second;
+  }
 
  private:
   static constexpr unsigned kWordSize = 8;
@@ -470,6 +510,44 @@ class ShadowMemory {
     SetLayout(place, kBytes);
   }
 
+  // Those that are cleared in part get lines again.
+  void ClearPagesOfOne(std::uint64_t address, std::uint64_t end) {
+    const auto first = pages_of_one_.lower_bound(address / kPageSize);
+    for (auto page = first; page != pages_of_one_.end() && page->first * kPageSize < end;) {
+      const std::uint64_t base = (page++)->first * kPageSize;
+      if (address <= base && end - base >= kPageSize) {
+        pages_of_one_.erase(base / kPageSize);
+      } else {
+        MakePage(base);
+      }
+    }
+  }
+
+  // The cell of all lines, or null.
+  template <class MayJoin>
+  Cell* CondenseLines(Page& page, MayJoin&& may_join) {
+    bool all = true;
+    for (Line& line : page.lines) {
+      if (line.halves[0] != nullptr && HasLikeWords(line, may_join)) {
+        Cell cell = std::move((*line.halves[0])[0]);
+        ClearLine(line);
+        if (!IsEmpty(cell)) line.all = line_cell_pool_.New(std::move(cell));
+      }
+      all = all && line.halves[0] == nullptr && line.all != nullptr &&
+            may_join(*page.lines[0].all, *line.all);
+    }
+    return all ? page.lines[0].all : nullptr;
+  }
+
+  template <class MayJoin>
+  static bool HasLikeWords(const Line& line, MayJoin&& may_join) {
+    const Cells& cells = *line.halves[0];
+    for (unsigned word = 0; word < kWordsPerLine; ++word) {
+      if (line.layout[word] != kWhole || !may_join(cells[0], cells[word])) return false;
+    }
+    return true;
+  }
+
   void ClearInPage(Page& page, std::uint64_t base, std::uint64_t address, std::uint64_t end) {
     const auto clear = [](Cell& cell, std::uint64_t, std::uint64_t) { cell = Cell{}; };
     ForEachLine(std::max(address, base), std::min(end, base + kPageSize),
@@ -583,6 +661,12 @@ class ShadowMemory {
     Page* const page = page_pool_.New();
     region->pages[address % kRegionSize / kPageSize] = page;
     pages_.Insert(address / kPageSize, page);
+    if (!pages_of_one_.empty()) {
+      if (const auto one = pages_of_one_.find(address / kPageSize); one != pages_of_one_.end()) {
+        for (Line& line : page->lines) line.all = line_cell_pool_.New(one->second);
+        pages_of_one_.erase(one);
+      }
+    }
     return page;
   }
 
@@ -592,7 +676,8 @@ class ShadowMemory {
   SlabPool<Page> page_pool_;
   PageTable<Page> pages_;
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // the same in order
-  std::uint64_t lines_version_ = 0;  // with which the other one changes, too
+  std::map<std::uint64_t, Cell> pages_of_one_;  // by number: the others, which have one cell each
+  std::uint64_t lines_version_ = 0;             // with which the other one changes, too
   std::uint64_t cells_version_ = 0;
 };
 

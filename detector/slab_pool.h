@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "detector/slab.h"
@@ -23,8 +24,9 @@ class SlabPool {
   // Destroys no object: they must have been deleted before.
   ~SlabPool() = default;
 
-  // A default-constructed object. Throws std::bad_alloc.
-  T* New() {
+  // An object made of `arguments`. Throws std::bad_alloc.
+  template <class... Arguments>
+  T* New(Arguments&&... arguments) {
     Slot* slot = free_;
     if (slot != nullptr) {
       free_ = slot->next;
@@ -32,15 +34,20 @@ class SlabPool {
       if (fresh_ == end_) AddSlab();
       slot = fresh_++;
     }
-    return new (slot->object) T();
+    ++size_;
+    return new (slot->object) T(std::forward<Arguments>(arguments)...);
   }
 
   void Delete(T* object) {
     object->~T();
+    --size_;
     auto* const slot = reinterpret_cast<Slot*>(object);
     slot->next = free_;
     free_ = slot;
   }
+
+  // Objects that there are.
+  std::size_t size() const { return size_; }
 
  private:
   union Slot {
@@ -60,6 +67,7 @@ class SlabPool {
     next_bytes_ = std::min(2 * bytes, kHugePage);
   }
 
+  std::size_t size_ = 0;
   Slot* free_ = nullptr;
   Slot* fresh_ = nullptr;  // [fresh_, end_): never used
   Slot* end_ = nullptr;

@@ -85,6 +85,10 @@ class Synchronisation {
 
   // The epoch to remember with what `thread` does now.
   Epoch MomentOf(ThreadId thread) { return clocks_.NowOf(StateOf(thread).clock); }
+  // As MomentClocks has it.
+  bool InOneEpoch(ThreadId thread, Clock a, Clock b) {
+    return clocks_.InOneEpoch(StateOf(thread).clock, a, b);
+  }
   // What follows happens at this position in the stream, which never falls.
   void MoveTo(std::uint64_t index) { clocks_.MoveTo(index); }
 

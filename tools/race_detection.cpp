@@ -70,7 +70,8 @@ RaceDetection::RaceDetection(const RaceDetectionOptions& options, ExecutionEvent
 }
 
 void RaceDetection::MakeDetector() {
-  detector_ = trapline::MakeDetector(options_.detector);
+  // Below this there is little to gain.
+  detector_ = trapline::MakeDetector(options_.detector, {.condense_from = 1 << 20});
   if (!detector_)
     throw std::invalid_argument(fmt::format("there is no detector '{}'", options_.detector));
   detector_->SetOrderingRule(

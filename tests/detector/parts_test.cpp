@@ -12,6 +12,7 @@
 #include "detector/barrier_rounds.h"
 #include "detector/block_pool.h"
 #include "detector/lockset.h"
+#include "detector/moment_clocks.h"
 #include "detector/moment_history.h"
 #include "detector/page_table.h"
 #include "detector/reader_list.h"
@@ -130,9 +131,13 @@ void CompareShadowWithMap(std::uint64_t seed) {
   };
   for (int step = 0; step < 3000; ++step) {
     const std::uint64_t at = address();
-    static constexpr std::uint64_t kSizes[] = {1, 2, 4, 4, 8, 8, 8, 16, 24, 72, 144};
-    std::uint64_t size = kSizes[random() % 11];
+    static constexpr std::uint64_t kSizes[] = {1, 2, 4, 4, 8, 8, 8, 16, 24, 72, 144, 9000};
+    std::uint64_t size = kSizes[random() % 11 + (random() % 64 == 0)];
     const std::uint64_t aligned = size <= 8 && random() % 4 != 0 ? at / size * size : at;
+    if constexpr (requires(const Cell& cell) { cell.empty(); }) {
+      if (random() % 8 == 0)
+        shadow.Condense([](const Cell& a, const Cell& b) { return a.steps == b.steps; });
+    }
     switch (random() % 12) {
       case 0:
         if (random() % 16 == 0) size = 20000;
@@ -238,6 +243,74 @@ TEST(ShadowMemoryTest, BytesThatAloneAreAccessedHaveOneCell) {
   EXPECT_NE(shadow.FindCells(line, 0x1030, 16), nullptr);
 }
 
+TEST(ShadowMemoryTest, LikeNeighboursAreJoined) {
+  ShadowMemory<SparseHistory> shadow;
+  const auto touch = [&](std::uint64_t address, std::uint64_t size, int step) {
+    unsigned cells = 0;
+    shadow.ForEach(address, size, [&](SparseHistory& cell, std::uint64_t, std::uint64_t) {
+      cell.steps.push_back(step);
+      ++cells;
+    });
+    return cells;
+  };
+  const auto touch_words = [&](std::uint64_t address, std::uint64_t size, int step) {
+    for (std::uint64_t at = address; at < address + size; at += 8) touch(at, 8, step);
+  };
+  const auto existing = [&](std::uint64_t address, std::uint64_t size) {
+    std::map<std::uint64_t, std::uint64_t> cells;
+    shadow.ForEachExisting(
+        address, size,
+        [&](SparseHistory&, std::uint64_t at, std::uint64_t length) { cells[at] = length; });
+    return cells;
+  };
+  const auto equal = [](const SparseHistory& a, const SparseHistory& b) {
+    return a.steps == b.steps;
+  };
+  // A line, and one of which a word differs.
+  touch_words(0x1000, 128, 1);
+  touch(0x1048, 8, 2);
+  touch(0x1080, 4, 1);
+  const std::uint64_t before = shadow.cell_bytes();
+  shadow.Condense(equal);
+  EXPECT_EQ(shadow.cell_bytes(), before / 3 * 2);
+  ASSERT_NE(shadow.FindJoined(0x1020), nullptr);
+  EXPECT_EQ(shadow.FindJoined(0x1040), nullptr);
+  EXPECT_EQ(shadow.FindJoined(0x1080), nullptr);
+  EXPECT_EQ(shadow.FindJoined(0x9000), nullptr);
+  EXPECT_EQ(shadow.FindExact(0x1020, 8), nullptr);
+  EXPECT_EQ(existing(0x1008, 16), (std::map<std::uint64_t, std::uint64_t>{{0x1008, 16}}));
+  // Cut again by an access.
+  const auto version = shadow.cells_version();
+  EXPECT_EQ(touch(0x1020, 8, 3), 1U);
+  EXPECT_EQ(shadow.FindJoined(0x1020), nullptr);
+  EXPECT_EQ(shadow.FindExact(0x1018, 8)->steps, std::vector<int>{1});
+  EXPECT_EQ(shadow.FindExact(0x1020, 8)->steps, (std::vector<int>{1, 3}));
+  EXPECT_EQ(shadow.cells_version(), version);  // no cell was found before
+
+  // Pages.
+  touch_words(0x10000, 3 * 4096, 1);
+  const auto lines_version = shadow.lines_version();
+  shadow.Condense(equal);
+  EXPECT_NE(shadow.lines_version(), lines_version);
+  EXPECT_EQ(shadow.FindLine(0x11000), nullptr);
+  ASSERT_NE(shadow.FindJoined(0x11ff8), nullptr);
+  EXPECT_EQ(existing(0x10ff0, 4096 + 32), (std::map<std::uint64_t, std::uint64_t>{
+                                              {0x10ff0, 16}, {0x11000, 4096}, {0x12000, 16}}));
+  EXPECT_EQ(touch(0x11008, 8, 2), 1U);
+  EXPECT_EQ(existing(0x11000, 4096).size(), 8U + 63);
+  shadow.Clear(0x10800, 0x1000);
+  EXPECT_EQ(existing(0x10000, 3 * 4096).size(), 32U + 32 + 1);
+  EXPECT_EQ(touch(0x10000, 8192, 5), 128U);
+  shadow.Copy(0x20010, 0x12000, 4096);
+  EXPECT_EQ(shadow.FindExact(0x20010, 8)->steps, std::vector<int>{1});
+  EXPECT_FALSE(shadow.empty());
+  shadow.Clear(0, 0x12000);
+  shadow.Clear(0x20000, 0x2000);
+  EXPECT_FALSE(shadow.empty());
+  shadow.Clear(0x12000, 4096);
+  EXPECT_TRUE(shadow.empty());
+}
+
 TEST(ShadowMemoryTest, LinesOfLongAccessesHaveOneCell) {
   ShadowMemory<History> shadow;
   const auto cells_of = [&](std::uint64_t address, std::uint64_t size) {
@@ -270,6 +343,36 @@ TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
   shadow.ForEach(0x1000, 8, touch);
   EXPECT_NE(shadow.FindExact(0x1000, 8), nullptr);
   EXPECT_EQ(shadow.FindExact(std::uint64_t{1} << 40, 8), nullptr);
+}
+
+TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
+  MomentClocks clocks;
+  MomentClocks::ThreadClock thread;
+  MomentClocks::Start(thread, 0);
+  const auto release = [&](std::uint64_t index) {
+    clocks.MoveTo(index);
+    clocks.Increment(thread);
+  };
+  const auto in_one = [&](std::uint64_t a, std::uint64_t b) {
+    return MomentClocks::InOneEpoch(thread, MomentClocks::MomentAt(a), MomentClocks::MomentAt(b));
+  };
+  EXPECT_TRUE(in_one(5, 900));
+  clocks.RememberReleases();
+  release(1000);
+  EXPECT_TRUE(in_one(1001, 1500));
+  EXPECT_TRUE(in_one(1500, 1001));
+  EXPECT_TRUE(in_one(5, 1000));  // what the release itself does belongs to what it ends
+  EXPECT_FALSE(in_one(1000, 1001));
+  std::uint64_t index = 2000;
+  for (int i = 0; i < 20000; ++i, index += 10) release(index);
+  const std::uint64_t last = index - 10;
+  EXPECT_TRUE(in_one(last + 1, last + 1000));
+  EXPECT_TRUE(in_one(last - 9, last));
+  EXPECT_FALSE(in_one(last - 9, last + 1));
+  EXPECT_FALSE(in_one(last - 10, last - 9));
+  // Longer ago than is remembered nothing is known.
+  EXPECT_FALSE(in_one(5, 6));
+  EXPECT_FALSE(in_one(1001, 1002));
 }
 
 TEST(AccessRecordTest, KeepsMomentAndPlace) {

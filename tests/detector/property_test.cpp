@@ -186,6 +186,61 @@ TEST(Property, BatchesAndSingleEventsGiveTheSame) {
   });
 }
 
+// The trace with a line of 64 bytes for each of its words: an access to a whole word becomes one to
+// each word of the line.
+std::vector<Event> WithLinesForWords(const std::vector<Event>& trace) {
+  std::vector<Event> wide;
+  for (Event event : trace) {
+    const bool whole = IsPlainAccess(event.kind) && event.address % 8 == 0 && event.size == 8;
+    const bool history =
+        event.kind == EventKind::kClearHistory || event.kind == EventKind::kCopyHistory;
+    if (IsAccess(event.kind) || history) event.address *= 8;
+    if (history) {
+      event.size *= 8;
+      event.aux *= 8;
+    }
+    wide.push_back(event);
+    for (int i = 1; whole && i < 8; ++i) {
+      event.address += 8;
+      wide.push_back(event);
+    }
+  }
+  return wide;
+}
+
+// Neighbours that are remembered as one show the races that they show one by one. Only the moment
+// of the first access may be a neighbour's.
+TEST(Property, JoinedHistoriesShowTheSameRaces) {
+  using Key = std::tuple<std::uint64_t, ThreadId, std::uint64_t, EventKind, std::uint64_t>;
+  std::uint64_t elsewhere = 0;
+  ForAllTraces([&](const std::vector<Event>& trace) -> std::string {
+    const std::vector<Event> wide = WithLinesForWords(trace);
+    const auto races = [&](std::uint64_t condense_from) {
+      const auto detector =
+          MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
+      detector->OnEvents(wide, 0);
+      detector->Finish();
+      std::map<Key, std::uint64_t> bytes;
+      for (const Race& race : detector->races()) {
+        for (std::uint64_t byte = race.address; byte < race.address + race.size; ++byte) {
+          bytes[{byte, race.first.thread, race.first.ip, race.first.kind, race.second.index}] =
+              race.first.index;
+        }
+      }
+      return bytes;
+    };
+    const auto one_by_one = races(0);
+    const auto joined = races(1);
+    if (one_by_one.size() != joined.size()) return "another number of races";
+    for (auto a = one_by_one.begin(), b = joined.begin(); a != one_by_one.end(); ++a, ++b) {
+      if (a->first != b->first) return "another race";
+      elsewhere += a->second != b->second;
+    }
+    return "";
+  });
+  EXPECT_GT(elsewhere, TraceCount() / 10);
+}
+
 std::vector<Event> Filtered(const std::vector<Event>& trace, TreeMode mode,
                             std::vector<std::size_t>* kept = nullptr) {
   TreeFilter filter(MakeDetector("empty"), mode);
