@@ -8,7 +8,7 @@
 namespace trapline {
 namespace {
 
-FileDescriptor kept;
+FileDescriptor kept_output;
 struct stat original;
 
 bool IsOriginal() {
@@ -22,11 +22,11 @@ bool IsOriginal() {
 void KeepErrorOutput() {
   if (fstat(STDERR_FILENO, &original) != 0) return;
   if (!S_ISREG(original.st_mode) && !S_ISCHR(original.st_mode)) return;
-  kept = OpenOutOfTheWay([] { return dup(STDERR_FILENO); });
+  kept_output = OpenOutOfTheWay([] { return dup(STDERR_FILENO); });
 }
 
 void WriteError(const std::string& text) {
-  const int descriptor = kept.valid() && !IsOriginal() ? kept.get() : STDERR_FILENO;
+  const int descriptor = kept_output.valid() && !IsOriginal() ? kept_output.get() : STDERR_FILENO;
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = write(descriptor, text.data() + done, text.size() - done);

@@ -50,7 +50,7 @@ int Checked(int fd, unsigned long request, unsigned long argument, const char* w
 }
 
 template <typename T>
-unsigned long Pointer(T* pointer) {
+unsigned long AddressOf(T* pointer) {
   return reinterpret_cast<unsigned long>(pointer);
 }
 
@@ -173,7 +173,7 @@ std::size_t Kvm::RunAreaSize() const {
 CpuidTable Kvm::SupportedCpuid() const {
   auto buffer = std::make_unique<CpuidBuffer>();
   buffer->count = kMaxCpuidEntries;
-  Checked(fd_.get(), kGetSupportedCpuid, Pointer(buffer.get()), "KVM_GET_SUPPORTED_CPUID");
+  Checked(fd_.get(), kGetSupportedCpuid, AddressOf(buffer.get()), "KVM_GET_SUPPORTED_CPUID");
   return {{buffer->entries, buffer->entries + buffer->count}};
 }
 
@@ -201,8 +201,8 @@ bool Vm::TryAddSlot(unsigned slot, GuestPhysical physical, const void* host, std
   region.slot = slot;
   region.guest_phys_addr = physical.value;
   region.memory_size = size;
-  region.userspace_addr = Pointer(host);
-  return RetryIoctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, Pointer(&region)) == 0;
+  region.userspace_addr = AddressOf(host);
+  return RetryIoctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, AddressOf(&region)) == 0;
 }
 
 void Vm::AddSlot(unsigned slot, GuestPhysical physical, const void* host, std::uint64_t size) {
@@ -245,20 +245,20 @@ Vcpu::~Vcpu() {
 int Vcpu::Run() { return ioctl(fd_.get(), KVM_RUN, 0) == 0 ? 0 : errno; }
 
 void Vcpu::FetchRegisters() {
-  Checked(fd_.get(), KVM_GET_REGS, Pointer(&registers()), "KVM_GET_REGS");
-  Checked(fd_.get(), KVM_GET_SREGS, Pointer(&special_registers()), "KVM_GET_SREGS");
+  Checked(fd_.get(), KVM_GET_REGS, AddressOf(&registers()), "KVM_GET_REGS");
+  Checked(fd_.get(), KVM_GET_SREGS, AddressOf(&special_registers()), "KVM_GET_SREGS");
 }
 
 void Vcpu::StoreRegisters() {
-  Checked(fd_.get(), KVM_SET_REGS, Pointer(&registers()), "KVM_SET_REGS");
+  Checked(fd_.get(), KVM_SET_REGS, AddressOf(&registers()), "KVM_SET_REGS");
 }
 
 void Vcpu::StoreSpecialRegisters() {
-  Checked(fd_.get(), KVM_SET_SREGS, Pointer(&special_registers()), "KVM_SET_SREGS");
+  Checked(fd_.get(), KVM_SET_SREGS, AddressOf(&special_registers()), "KVM_SET_SREGS");
 }
 
 bool Vcpu::TryStoreSpecialRegisters() {
-  return RetryIoctl(fd_.get(), KVM_SET_SREGS, Pointer(&special_registers())) == 0;
+  return RetryIoctl(fd_.get(), KVM_SET_SREGS, AddressOf(&special_registers())) == 0;
 }
 
 void Vcpu::SetCpuid(const CpuidTable& table) {
@@ -266,7 +266,7 @@ void Vcpu::SetCpuid(const CpuidTable& table) {
   buffer->count =
       static_cast<std::uint32_t>(std::min<std::size_t>(table.entries.size(), kMaxCpuidEntries));
   std::copy_n(table.entries.begin(), buffer->count, buffer->entries);
-  Checked(fd_.get(), kSetCpuid2, Pointer(buffer.get()), "KVM_SET_CPUID2");
+  Checked(fd_.get(), kSetCpuid2, AddressOf(buffer.get()), "KVM_SET_CPUID2");
 }
 
 void Vcpu::StartVm() {
@@ -291,7 +291,7 @@ void Vcpu::SetMsr(std::uint32_t index, std::uint64_t value) {
     std::uint32_t count, padding;
     kvm_msr_entry entry;
   } one{1, 0, {index, 0, value}};
-  if (Checked(fd_.get(), kSetMsrs, Pointer(&one), "KVM_SET_MSRS") != 1) {
+  if (Checked(fd_.get(), kSetMsrs, AddressOf(&one), "KVM_SET_MSRS") != 1) {
     throw KvmError(
         EINVAL, "KVM_SET_MSRS: the host refuses model-specific register " + std::to_string(index));
   }
@@ -302,7 +302,7 @@ bool Vcpu::TrySetXcr0(std::uint64_t value) {
   xcrs.nr_xcrs = 1;
   xcrs.xcrs[0].xcr = 0;
   xcrs.xcrs[0].value = value;
-  return RetryIoctl(fd_.get(), KVM_SET_XCRS, Pointer(&xcrs)) == 0;
+  return RetryIoctl(fd_.get(), KVM_SET_XCRS, AddressOf(&xcrs)) == 0;
 }
 
 bool Vcpu::TryAlignTimeStampCounter() {
@@ -310,8 +310,8 @@ bool Vcpu::TryAlignTimeStampCounter() {
   kvm_device_attr attribute{};
   attribute.group = KVM_VCPU_TSC_CTRL;
   attribute.attr = KVM_VCPU_TSC_OFFSET;
-  attribute.addr = Pointer(&offset);
-  return RetryIoctl(fd_.get(), KVM_SET_DEVICE_ATTR, Pointer(&attribute)) == 0;
+  attribute.addr = AddressOf(&offset);
+  return RetryIoctl(fd_.get(), KVM_SET_DEVICE_ATTR, AddressOf(&attribute)) == 0;
 }
 
 }  // namespace trapline

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "guest-agent/repeats.h"
+#include "hypervisor/vcpu_registers.h"
 
 namespace trapline {
 namespace {
@@ -22,7 +23,6 @@ constexpr std::uint64_t kSupervisorData =
     PageEntry::kWritable | PageEntry::kAccessed | PageEntry::kDirty | PageEntry::kNoExecute;
 
 constexpr std::uint32_t kMsrStar = 0xc0000081, kMsrLstar = 0xc0000082, kMsrFmask = 0xc0000084;
-constexpr std::uint64_t kFlagTrap = 0x100;
 
 constexpr std::uint64_t kRepeatSize = AlignUp(sizeof(agent::RepeatMemory), kPageSize);
 

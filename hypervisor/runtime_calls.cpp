@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 24;  // bytes of a string that are looked at
-constexpr std::uint64_t kWord = 8;
+constexpr std::uint64_t kWordSize = 8;
 
 // The program's memory, byte by byte, as far as it is there.
 class Bytes {
@@ -77,11 +77,11 @@ std::uint64_t UsableSize(std::uint64_t block) {
   constexpr std::uint64_t kMapped = 2, kFlags = 7, kAlignment = 16, kSmallest = 32;
   constexpr std::uint64_t kLargestUnmapped = std::uint64_t{1} << 36;
   std::uint64_t word = 0;
-  if (block % kAlignment != 0 || !ReadGuest(block - kWord, word)) return 0;
+  if (block % kAlignment != 0 || !ReadGuest(block - kWordSize, word)) return 0;
   const std::uint64_t size = word & ~kFlags;
   const bool mapped = (word & kMapped) != 0;
   if (size < kSmallest || (!mapped && size > kLargestUnmapped)) return 0;
-  return size - (mapped ? 2 * kWord : kWord);
+  return size - (mapped ? 2 * kWordSize : kWordSize);
 }
 
 // How many threads a barrier waits for: the third word of glibc's structure.
@@ -103,7 +103,7 @@ bool IsAcquired(std::uint64_t rax) {
   return result == 0 || result == EOWNERDEAD;
 }
 
-constexpr std::uint8_t kArgumentRegisters[] = {kRdi, kRsi, kRdx, kRcx};
+constexpr std::uint8_t kFirstArguments[] = {kRdi, kRsi, kRdx, kRcx};
 
 }  // namespace
 
@@ -146,12 +146,12 @@ void RuntimeCalls::Enter(const StaticRuntime& runtime, const RuntimeEntry& entry
         return is_this(other) && other.function == call.function;
       }))
     return;  // a later one of its first accesses
-  for (unsigned i = 0; i < 4; ++i) call.arguments[i] = registers.gpr[kArgumentRegisters[i]];
+  for (unsigned i = 0; i < 4; ++i) call.arguments[i] = registers.gpr[kFirstArguments[i]];
   call.counts = Counts(runtime, call);
   if (call.counts) {
     RegisterFile caller = registers;
     caller.rip = call.return_address - 1;
-    caller.gpr[kRsp] = call.rsp + kWord;
+    caller.gpr[kRsp] = call.rsp + kWordSize;
     Begin(call, caller, sink);
   }
   calls_.push_back(call);
@@ -409,7 +409,7 @@ void RuntimeCalls::InProgram(std::uint64_t rsp, bool on_alternate_stack, Runtime
 void RuntimeCalls::Arrived(const StaticRuntime& runtime, std::uint64_t rip, std::uint64_t rsp,
                            std::uint64_t rax, bool on_alternate_stack, RuntimeCallSink& sink) {
   while (!calls_.empty() && calls_.back().return_address == rip &&
-         calls_.back().rsp + kWord == rsp) {
+         calls_.back().rsp + kWordSize == rsp) {
     const Call call = calls_.back();
     calls_.pop_back();
     if (call.counts) End(call, rax, sink);

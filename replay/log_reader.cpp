@@ -9,7 +9,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kPadding = kMaxEventRecordBytes + kChunkSlackBytes;
+constexpr std::size_t kPayloadPadding = kMaxEventRecordBytes + kChunkSlackBytes;
 
 }  // namespace
 
@@ -89,7 +89,8 @@ void LogReader::SiftDown() {
 
 bool LogReader::Load(Stream& stream) {
   const BlockRef& block = (*stream.blocks)[stream.block];
-  status_ = index_.ReadBlock(block.offset, &stream.header, &scratch_, &stream.payload, kPadding);
+  status_ =
+      index_.ReadBlock(block.offset, &stream.header, &scratch_, &stream.payload, kPayloadPadding);
   if (!status_.ok()) return false;
   if (stream.decoder == nullptr) {
     stream.decoder = std::make_unique<EventDecoder>(stream.thread, &stacks_);

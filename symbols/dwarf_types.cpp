@@ -10,7 +10,7 @@
 namespace trapline {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of types made of types; a corrupt file may have circles
+constexpr int kMaxTypeDepth = 64;  // of types made of types; a corrupt file may have circles
 
 bool Number(Dwarf_Die& die, unsigned name, std::uint64_t& value) {
   Dwarf_Attribute attribute;
@@ -71,7 +71,7 @@ bool IsAtomicClass(Dwarf_Die& type) {
 }
 
 std::string NameAt(Dwarf_Die& type, int depth) {
-  if (depth == kMaxDepth) return "?";
+  if (depth == kMaxTypeDepth) return "?";
   const int tag = dwarf_tag(&type);
   const auto inner = [&] {
     Dwarf_Die next;
@@ -127,7 +127,7 @@ std::string NameAt(Dwarf_Die& type, int depth) {
 
 std::uint64_t SizeAt(Dwarf_Die& type, int depth) {
   std::uint64_t size = 0;
-  if (depth == kMaxDepth) return 0;
+  if (depth == kMaxTypeDepth) return 0;
   if (Number(type, DW_AT_byte_size, size)) return size;
   const int tag = dwarf_tag(&type);
   if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
@@ -225,7 +225,7 @@ std::string TypeName(Dwarf_Die& type) { return NameAt(type, 0); }
 TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
   TypePath path;
   Dwarf_Die at = type;
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
+  for (int depth = 0; depth < kMaxTypeDepth; ++depth) {
     const int tag = dwarf_tag(&at);
     Dwarf_Die next;
     if (tag == DW_TAG_atomic_type) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr off_t kLargestFile = 8 << 20;
 
-bool IsWordCharacter(char c) {
+bool IsNameCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
@@ -32,9 +32,9 @@ bool NamesOperation(std::string_view line) {
   constexpr std::array<std::string_view, 3> kWhole = {"atomic_load", "atomic_store",
                                                       "atomic_flag_clear"};
   for (std::size_t at = 0; at < line.size(); ++at) {
-    if (!IsWordCharacter(line[at]) || (at > 0 && IsWordCharacter(line[at - 1]))) continue;
+    if (!IsNameCharacter(line[at]) || (at > 0 && IsNameCharacter(line[at - 1]))) continue;
     std::size_t end = at;
-    while (end < line.size() && IsWordCharacter(line[end])) ++end;
+    while (end < line.size() && IsNameCharacter(line[end])) ++end;
     const std::string_view word = line.substr(at, end - at);
     for (const std::string_view start : kStarts) {
       if (word.starts_with(start)) return true;
@@ -54,7 +54,7 @@ bool IsAtomicPragma(std::string_view line) {
     if (!line.starts_with(word)) return false;
     line.remove_prefix(word.size());
   }
-  return line.empty() || !IsWordCharacter(line.front());
+  return line.empty() || !IsNameCharacter(line.front());
 }
 
 }  // namespace

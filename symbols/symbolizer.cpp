@@ -29,7 +29,7 @@ namespace {
 
 // Answers remembered for addresses of data; more are worked out again.
 constexpr std::size_t kMaxRememberedAddresses = 1 << 16;
-constexpr std::size_t kMaxProgramHeaders = 512;
+constexpr std::size_t kMaxLoadedHeaders = 512;
 constexpr std::uint64_t kMaxThreadModules = 4096;  // entries of a dtv that are looked at
 
 constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::uint64_t{4095}; }
@@ -92,7 +92,7 @@ FrameRegisters RegistersOf(const StackFrame& frame) {
 Elf64_Phdr ThreadLocalSegment(const Module& module, const MemoryReader& memory) {
   Elf64_Ehdr header;
   Elf64_Phdr segment{};
-  if (!memory(module.begin, &header, sizeof header) || header.e_phnum > kMaxProgramHeaders)
+  if (!memory(module.begin, &header, sizeof header) || header.e_phnum > kMaxLoadedHeaders)
     return segment;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr candidate;
@@ -109,7 +109,7 @@ Elf64_Phdr ThreadLocalSegment(const Module& module, const MemoryReader& memory) 
 // there is none.
 std::uint64_t FirstLink(const Module& main, const MemoryReader& memory) {
   Elf64_Ehdr header;
-  if (!memory(main.begin, &header, sizeof header) || header.e_phnum > kMaxProgramHeaders) return 0;
+  if (!memory(main.begin, &header, sizeof header) || header.e_phnum > kMaxLoadedHeaders) return 0;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     if (!memory(main.begin + header.e_phoff + i * sizeof segment, &segment, sizeof segment)) break;

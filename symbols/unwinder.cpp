@@ -19,7 +19,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kCodePage = 4096;
 constexpr const char* kDebugDirectory = "/usr/lib/debug";
 
 // What a rule is kept under: the same number means something else as an instruction's address and
@@ -127,9 +127,9 @@ class StackWindow {
   // beyond the page: the next one may not be there.
   bool Fill(std::uint64_t address, std::size_t size) {
     constexpr std::uint64_t kBelow = 128;
-    const std::uint64_t page = address & ~(kPage - 1);
+    const std::uint64_t page = address & ~(kCodePage - 1);
     const std::uint64_t begin = address - page > kBelow ? address - kBelow : page;
-    const std::size_t length = std::min<std::uint64_t>(sizeof bytes_, page + kPage - begin);
+    const std::size_t length = std::min<std::uint64_t>(sizeof bytes_, page + kCodePage - begin);
     if (address + size > begin + length) return false;
     size_ = 0;
     if (!memory_(begin, bytes_, length)) return false;
@@ -141,7 +141,7 @@ class StackWindow {
   const MemoryReader& memory_;
   std::uint64_t begin_ = 0;
   std::size_t size_ = 0;
-  alignas(8) char bytes_[kPage];
+  alignas(8) char bytes_[kCodePage];
 };
 
 // `mov $15, %rax; syscall`: how every signal trampoline of x86-64 begins, for debuggers know it by
@@ -223,7 +223,7 @@ class Unwinder::Implementation {
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
     const std::unique_lock lock(mutex_);
     modules_.OnUnmap(begin, end);
-    const auto page = code_pages_.lower_bound(begin & ~(kPage - 1));
+    const auto page = code_pages_.lower_bound(begin & ~(kCodePage - 1));
     if (page == code_pages_.end() || *page >= end) return;
     rules_.Forget(begin, end);
     code_pages_.erase(page, code_pages_.lower_bound(end));
@@ -264,7 +264,7 @@ class Unwinder::Implementation {
     // Executable memory may come to be where there is none now, without anyone telling.
     if (rule.kind() != CompactRule::Kind::kNoCode) {
       rules_.Set(key, rule);
-      code_pages_.insert(pc & ~(kPage - 1));
+      code_pages_.insert(pc & ~(kCodePage - 1));
     }
     return rule;
   }
@@ -425,7 +425,7 @@ class Unwinder::Implementation {
   bool FollowsCall(std::uint64_t address, const MemoryReader& memory) {
     constexpr int kLongest = 7;
     unsigned char code[kLongest + 1] = {};
-    if (address < kPage || address >> 47 != 0 || !memory(address - kLongest, code, kLongest)) {
+    if (address < kCodePage || address >> 47 != 0 || !memory(address - kLongest, code, kLongest)) {
       return false;
     }
     const bool is_direct = code[2] == 0xe8;

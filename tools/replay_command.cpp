@@ -37,7 +37,7 @@ struct Arguments {
   DetectorOptions options;
 };
 
-int Fail(const std::string& message) {
+int FailReplay(const std::string& message) {
   fmt::print(stderr, "trapline replay: {}\n", message);
   return 1;
 }
@@ -71,17 +71,18 @@ std::vector<std::string> Named(const std::vector<std::string>& names) {
 int Run(const Arguments& arguments) {
   std::error_code error;
   if (std::filesystem::equivalent(arguments.log, arguments.json, error))
-    return Fail(fmt::format("cannot write the report to {}: it is the log", arguments.json));
+    return FailReplay(fmt::format("cannot write the report to {}: it is the log", arguments.json));
   LogIndex index;
-  if (Status status = index.Open(arguments.log); !status.ok()) return Fail(status.message());
+  if (Status status = index.Open(arguments.log); !status.ok()) return FailReplay(status.message());
   if (!index.missing().empty()) {
     if (index.damaged() && !arguments.partial) {
-      return Fail(fmt::format("{} is damaged: {}; --partial replays what comes before",
-                              arguments.log, index.missing()));
+      return FailReplay(fmt::format("{} is damaged: {}; --partial replays what comes before",
+                                    arguments.log, index.missing()));
     }
     const bool any = index.complete_up_to() != 0;
     if (!any && !arguments.partial)
-      return Fail(fmt::format("nothing of {} can be replayed: {}", arguments.log, index.missing()));
+      return FailReplay(
+          fmt::format("nothing of {} can be replayed: {}", arguments.log, index.missing()));
     fmt::print(stderr, "trapline replay: {} is not complete: {}; {} replayed\n", arguments.log,
                index.missing(),
                any ? "what comes before the first missing event is" : "nothing can be");
@@ -113,7 +114,7 @@ int Run(const Arguments& arguments) {
   ReplayResult result;
   const Status status = Replay(index, options, &result);
   if (progress) fmt::print(stderr, "\r{:<70}\r", "");
-  if (!status.ok()) return Fail(status.message());
+  if (!status.ok()) return FailReplay(status.message());
   LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
   DropLinkedLibraryRaces(symbolizer, &result);
   fmt::print("{}", RaceReport(index, result, symbolizer));
@@ -125,7 +126,7 @@ int Run(const Arguments& arguments) {
          << '\n';
     file.close();
     if (!file) {
-      return Fail(
+      return FailReplay(
           fmt::format("cannot write {}; is there room, and may you write there?", arguments.json));
     }
   }

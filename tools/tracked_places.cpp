@@ -5,7 +5,7 @@
 namespace trapline {
 namespace {
 
-constexpr std::size_t kMostAnswers = 1 << 20;
+constexpr std::size_t kMostPlaces = 1 << 20;
 
 bool IsModuleName(const std::string& text) {
   return text.find('/') != std::string::npos || NamesSharedLibrary(text);
@@ -36,7 +36,7 @@ TrackedPlaces::Match TrackedPlaces::MatchCode(std::uint64_t ip) {
   Match match;
   for (const SourceFrame& frame : symbolizer_.ResolveCode(ip).frames)
     match.Add(MatchName(frame.function));
-  if (code_.size() >= kMostAnswers) code_.clear();
+  if (code_.size() >= kMostPlaces) code_.clear();
   code_.emplace(ip, match);
   return match;
 }
@@ -45,7 +45,7 @@ TrackedPlaces::Match TrackedPlaces::MatchVariable(std::uint64_t address) {
   if (const auto known = data_.find(address); known != data_.end()) return known->second;
   const auto variable = symbolizer_.ResolveData(address);
   const Match match = variable ? MatchName(variable->symbol) : Match{};
-  if (data_.size() >= kMostAnswers) data_.clear();
+  if (data_.size() >= kMostPlaces) data_.clear();
   data_.emplace(address, match);
   return match;
 }
