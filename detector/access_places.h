@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "detector/access_record.h"
-#include "detector/event.h"
+#include "detector/detector.h"
 
 namespace trapline {
 
@@ -19,29 +19,56 @@ struct AccessPlace {
   std::uint64_t ip = 0;
   std::uint64_t where =
       0;  // from the first byte of the access to the word, may wrap; or its address
-  std::uint32_t size = 0;
+  std::uint32_t size_and_kind = 0;  // size below 2^24 and, above it, the kind of an atomic access
   std::uint32_t stack = 0;
   ThreadId thread = 0;
 
-  // The place of an access as the word at `word` remembers it.
-  static AccessPlace Make(const Event& access, std::uint64_t word) {
+  // The place of a plain access, Event or Access, as the word at `word` remembers it. Its kind is
+  // to be known from the history.
+  template <class AnyAccess>
+  static AccessPlace Make(const AnyAccess& access, std::uint64_t word) {
     return {access.ip, IsLong(access.size) ? access.address : word - access.address,
             static_cast<std::uint32_t>(access.size), access.stack, access.thread};
   }
+  // The same for an atomic access, of whose kinds two are writes.
+  static AccessPlace MakeAtomic(const Access& access, std::uint64_t word) {
+    AccessPlace place = Make(access, word);
+    place.size_and_kind |= static_cast<std::uint32_t>(access.kind) << kSizeBits;
+    return place;
+  }
+
+  std::uint32_t size() const { return size_and_kind & ((std::uint32_t{1} << kSizeBits) - 1); }
+  // Of an atomic access.
+  EventKind atomic_kind() const { return static_cast<EventKind>(size_and_kind >> kSizeBits); }
   // The address of that access.
-  std::uint64_t AddressFor(std::uint64_t word) const { return IsLong(size) ? where : word - where; }
+  std::uint64_t AddressFor(std::uint64_t word) const {
+    return IsLong(size()) ? where : word - where;
+  }
   // The history has moved to a word `distance` bytes further; what it tells of has not.
   void Move(std::uint64_t distance) {
-    if (!IsLong(size)) where += distance;
+    if (!IsLong(size())) where += distance;
+  }
+
+  // The access of `kind` at `index` in the stream that the word at `word` remembers.
+  Access AccessAt(std::uint64_t index, EventKind kind, std::uint64_t word) const {
+    return {.index = index,
+            .address = AddressFor(word),
+            .size = size(),
+            .ip = ip,
+            .stack = stack,
+            .thread = thread,
+            .kind = kind};
   }
 
   // One question instead of five: most often all are the same.
   [[gnu::always_inline]] friend bool operator==(const AccessPlace& a, const AccessPlace& b) {
-    return ((a.ip ^ b.ip) | (a.where ^ b.where) | (a.size ^ b.size) | (a.stack ^ b.stack) |
-            (a.thread ^ b.thread)) == 0;
+    return ((a.ip ^ b.ip) | (a.where ^ b.where) | (a.size_and_kind ^ b.size_and_kind) |
+            (a.stack ^ b.stack) | (a.thread ^ b.thread)) == 0;
   }
 
  private:
+  static constexpr int kSizeBits = 24;
+
   // Longer than any instruction's single access.
   static bool IsLong(std::uint64_t size) { return size > 64; }
 };
@@ -86,7 +113,7 @@ class AccessPlaces {
   [[gnu::always_inline]] static std::uint64_t HashOf(const AccessPlace& place) {
     // The distance is a multiple of the access's size, mostly; hence the shift.
     const std::uint64_t key = place.ip + (std::uint64_t{place.stack} << 32) + (place.where << 20) +
-                              place.size + (std::uint64_t{place.thread} << 44);
+                              place.size_and_kind + (std::uint64_t{place.thread} << 44);
     return key * 0x9e3779b97f4a7c15u;
   }
   std::size_t HomeOf(const AccessPlace& place) const { return HashOf(place) >> shift_; }

@@ -99,14 +99,8 @@ void FastTrackAnalysis::Condense(InOneEpoch&& in_one_epoch) {
 
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
                                  std::uint64_t address) const {
-  const AccessPlace& place = places_[record.place()];
-  return {.index = MomentClocks::PositionOf(record.moment()),
-          .address = place.AddressFor(WordOf(address)),
-          .size = place.size,
-          .ip = place.ip,
-          .stack = place.stack,
-          .thread = place.thread,
-          .kind = kind};
+  return places_[record.place()].AccessAt(MomentClocks::PositionOf(record.moment()), kind,
+                                          WordOf(address));
 }
 
 void FastTrackAnalysis::Report(const AccessRecord& prior, EventKind kind, const Event& event,

@@ -11,6 +11,7 @@
 #include "detector/block_pool.h"
 #include "detector/fasttrack_core.h"
 #include "detector/happens_before_detector.h"
+#include "detector/moment_atomics.h"
 #include "detector/moment_clocks.h"
 #include "detector/moment_history.h"
 
@@ -158,7 +159,7 @@ class FastTrackAnalysis {
   std::array<std::uint64_t, kFastTrackRules> rules_{};
 };
 
-class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks> {
+class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, MomentAtomics> {
  public:
   static constexpr bool kOrdersByRule = true;
 

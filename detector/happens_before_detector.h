@@ -4,54 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "detector/access_history.h"
+#include "detector/atomic_accesses.h"
 #include "detector/detector_base.h"
 #include "detector/line_set.h"
 #include "detector/shadow_memory.h"
 #include "detector/synchronisation.h"
 
 namespace trapline {
-
-// Atomic accesses of some bytes, and the clock that their release operations published.
-template <class ObjectClock>
-struct AtomicAccesses {
-  ObjectClock released;
-  AccessHistory reads;
-  AccessHistory writes;
-};
-
-// A cell of shadow memory for them. Of those around an atomic variable, which come to be with its
-// own, most stay empty.
-template <class ObjectClock>
-class AtomicCell {
- public:
-  using Accesses = AtomicAccesses<ObjectClock>;
-
-  AtomicCell() = default;
-  AtomicCell(const AtomicCell& other)
-      : accesses_(other.accesses_ ? std::make_unique<Accesses>(*other.accesses_) : nullptr) {}
-  AtomicCell& operator=(const AtomicCell& other) {
-    if (this != &other) accesses_ = AtomicCell(other).accesses_;
-    return *this;
-  }
-  AtomicCell(AtomicCell&&) noexcept = default;
-  AtomicCell& operator=(AtomicCell&&) noexcept = default;
-  ~AtomicCell() = default;
-
-  bool empty() const { return accesses_ == nullptr; }
-  // Null: there were none.
-  Accesses* Existing() { return accesses_.get(); }
-  Accesses& Get() {
-    if (!accesses_) accesses_ = std::make_unique<Accesses>();
-    return *accesses_;
-  }
-
- private:
-  std::unique_ptr<Accesses> accesses_;
-};
 
 // Derived provides what DetectorBase asks for but OnAtomic and OnSynchronise, and
 //   void CheckAgainstPlain(const Event& atomic, std::uint64_t index)
@@ -64,7 +26,10 @@ class AtomicCell {
 // acquire order joins what the bytes it reads were published with. A relaxed store publishes
 // nothing and (unlike in C++20, 6.9.2.2) does not end an earlier sequence, since a fence that would
 // restore the order is not seen.
-template <class Derived, class Clocks = PlainClocks>
+//
+// AtomicMemory says what is remembered of them: TimedAtomics or what offers the same.
+template <class Derived, class Clocks = PlainClocks,
+          class AtomicMemory = TimedAtomics<typename Clocks::ObjectClock>>
 class HappensBeforeDetector : public DetectorBase<Derived> {
  public:
   explicit HappensBeforeDetector(const DetectorOptions& options,
@@ -109,7 +74,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
  protected:
-  using Atomics = AtomicCell<typename Clocks::ObjectClock>;
+  using Atomics = typename AtomicMemory::Cell;
 
   // Whether atomic accesses are remembered now; if not, those of the same thread are forgotten.
   bool RecordsAtomics() const { return true; }
@@ -140,8 +105,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     if (event.kind == EventKind::kAtomicWrite || !Acquires(event.order)) return;
     atomics_.ForEachExisting(event.address, event.size,
                              [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-                               if (const auto* const accesses = cell.Existing())
-                                 synchronisation_.AtomicAcquire(event.thread, accesses->released);
+                               if (const auto* const released = cell.released())
+                                 synchronisation_.AtomicAcquire(event.thread, *released);
                              });
   }
   void AtomicRelease(const Event& event) {
@@ -149,7 +114,8 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     const bool continues_sequence = event.kind == EventKind::kAtomicRmw;
     atomic_lines_.Add(event.address, event.size);
     atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-      synchronisation_.AtomicRelease(event.thread, cell.Get().released, continues_sequence);
+      synchronisation_.AtomicRelease(event.thread, atomic_memory_.ReleasedIn(cell),
+                                     continues_sequence);
     });
     synchronisation_.Increment(event.thread);
   }
@@ -158,16 +124,15 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     const TimedAccess entry{synchronisation_.MomentOf(event.thread), derived().LocksetOf(event),
                             MakeAccess(event, index)};
     atomic_lines_.Add(event.address, event.size);
-    atomics_.ForEach(event.address, event.size, [&](Atomics& cell, std::uint64_t, std::uint64_t) {
-      const auto history = [&](auto& accesses) -> AccessHistory& {
-        return IsWrite(event.kind) ? accesses.writes : accesses.reads;
-      };
-      if (derived().RecordsAtomics()) {
-        history(cell.Get()).Put(entry);
-      } else if (auto* const accesses = cell.Existing()) {
-        history(*accesses).Remove(event.thread);
-      }
-    });
+    if (atomic_memory_.WantsCollection()) atomic_memory_.Collect(atomics_);
+    atomics_.ForEach(event.address, event.size,
+                     [&](Atomics& cell, std::uint64_t address, std::uint64_t) {
+                       if (derived().RecordsAtomics()) {
+                         atomic_memory_.Put(cell, address, entry);
+                       } else {
+                         atomic_memory_.Remove(cell, entry.access);
+                       }
+                     });
   }
 
   void ClearAtomics(std::uint64_t address, std::uint64_t size) {
@@ -180,7 +145,10 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     synchronisation_.CopyObjects(destination, source, size);
     if (atomics_.empty()) return;
     atomic_lines_.Add(destination, size);
-    atomics_.Copy(destination, source, size);
+    atomics_.Copy(destination, source, size,
+                  [&](Atomics& cell, std::uint64_t to, std::uint64_t from) {
+                    atomic_memory_.Move(cell, to, from);
+                  });
   }
 
   // Two threads synchronise by accesses that count as plain. How often they did so before, and will
@@ -194,6 +162,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   static constexpr unsigned kFollows = 1 << 14;
 
   Synchronisation<Clocks> synchronisation_;
+  AtomicMemory atomic_memory_;
   ShadowMemory<Atomics> atomics_;
   LineSet atomic_lines_;  // where atomics_ may have something
 
@@ -205,17 +174,11 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     const VectorClock& clock = synchronisation_.ClockOf(event.thread);
     atomics_.ForEachExisting(
         event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
-          const auto* const accesses = cell.Existing();
-          if (accesses == nullptr) return;
-          const auto check = [&](const AccessHistory& history) {
-            for (const TimedAccess& prior : history) {
-              if (!clock.Covers(prior.epoch) && derived().Unprotected(prior, event)) {
-                this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
-              }
-            }
-          };
-          check(accesses->writes);
-          if (event.kind == EventKind::kWrite) check(accesses->reads);
+          atomic_memory_.ForEachAfter(
+              clock, cell, address, event.kind == EventKind::kWrite, [&](const TimedAccess& prior) {
+                if (derived().Unprotected(prior, event))
+                  this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
+              });
         });
   }
 

@@ -14,7 +14,7 @@ namespace trapline {
 // first, then 10 %, 1 %, and in the end 0.1 %. All synchronisation is followed, so what it reports
 // are races, but it consistently misses those between hot places. A region is 256 bytes of code, as
 // events do not tell functions.
-class LiteRace final : public HappensBeforeDetector<LiteRace, MomentClocks> {
+class LiteRace final : public HappensBeforeDetector<LiteRace, MomentClocks, MomentAtomics> {
  public:
   explicit LiteRace(const DetectorOptions& options)
       : HappensBeforeDetector(options), random_(options.seed) {}

@@ -1,6 +1,8 @@
 // Behaviour of single detectors and of what they share, on small traces with known answers.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -85,6 +87,83 @@ TEST(Report, EarlierAccessesAreShownWholeWhereTheyWereMade) {
     EXPECT_EQ(moved->races()[0].first.address, kX + 16);
     EXPECT_EQ(moved->races()[0].first.size, size);
   }
+}
+
+// The races of plain accesses with earlier atomic ones.
+std::vector<Race> RacesWithAtomics(std::string_view name, const std::vector<Event>& trace) {
+  const auto detector = RunOn(name, trace);
+  std::vector<Race> races;
+  for (const Race& race : detector->races()) {
+    if (IsAtomic(race.first.kind) && !IsAtomic(race.second.kind)) races.push_back(race);
+  }
+  return races;
+}
+
+// Relaxed atomic accesses of four threads to `words` words, some of them copied or cleared on the
+// way.
+std::vector<Event> RandomAtomics(unsigned seed, unsigned count, unsigned words) {
+  std::mt19937 random(seed);
+  std::vector<Event> trace{Fork(0, 1), Fork(0, 2), Fork(0, 3), Fork(0, 4)};
+  const auto address = [&](unsigned unit) { return kX + random() % (8 * words) / unit * unit; };
+  for (unsigned i = 0; i < count; ++i) {
+    if (random() % 16 == 0) {
+      const unsigned unit = random() % 2 == 0 ? 8 : 1;
+      trace.push_back(Copy(0, address(unit), address(unit), 1 + random() % 40));
+    } else if (random() % 32 == 0) {
+      trace.push_back(Clear(0, address(1), 1 + random() % 20));
+    } else {
+      const auto kind =
+          static_cast<EventKind>(static_cast<unsigned>(EventKind::kAtomicRead) + random() % 3);
+      constexpr std::array<std::uint64_t, 9> kSizes{1, 2, 4, 8, 8, 16, 64, 65, 200};
+      const std::uint64_t size = kSizes[random() % kSizes.size()];
+      Event event = Atomic(kind, random() % 4, address(random() % 4 == 0 ? 1 : 8),
+                           MemoryOrder::kRelaxed, size);
+      event.ip = random() % 1000;
+      event.stack = static_cast<std::uint32_t>(random() % 3);
+      trace.push_back(event);
+    }
+  }
+  return trace;
+}
+
+// Plain accesses of the fifth thread to all of that.
+void ReadOrWriteAll(std::vector<Event>* trace, unsigned words, std::uint64_t size, bool write) {
+  for (std::uint64_t at = kX; at < kX + 8 * words + 256; at += size)
+    trace->push_back(write ? Write(4, at, size, 0x700) : Read(4, at, size, 0x700));
+}
+
+TEST(Report, ShowsAllOfAtomicAccesses) {
+  // Detectors that remember few bytes of each say the same as one that remembers all.
+  std::size_t races = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const unsigned words = 1 + seed % 40;
+    std::vector<Event> trace = RandomAtomics(seed, 2 + seed % 100, words);
+    ReadOrWriteAll(&trace, words, 1 + seed % 9, seed % 3 != 0);
+    const std::vector<Race> expected = RacesWithAtomics("basicvc", trace);
+    for (const char* name : {"fasttrack", "literace", "lard"})
+      ASSERT_EQ(RacesWithAtomics(name, trace), expected) << name << " " << seed;
+    races += expected.size();
+  }
+  EXPECT_GT(races, 1000U);
+}
+
+TEST(Report, ShowsAtomicAccessesWhoseLikesWereForgotten) {
+  // So many instructions that those that nobody remembers any more are forgotten several times.
+  constexpr unsigned kWords = 20;
+  std::vector<Event> trace = RandomAtomics(1, 300, kWords);
+  for (std::uint64_t ip = 0; ip < 600'000; ++ip) {
+    Event event = Atomic(EventKind::kAtomicRmw, ip % 4, kX + 0x1000 + ip % 3 * 8,
+                         ip % 1000 == 999 ? MemoryOrder::kRelease : MemoryOrder::kRelaxed);
+    event.ip = 0x10000 + ip;
+    trace.push_back(event);
+  }
+  trace.push_back(Copy(0, kX + 0x2000, kX, std::uint64_t{8} * kWords));
+  const std::vector<Event> more = RandomAtomics(2, 300, kWords);
+  trace.insert(trace.end(), more.begin() + 4, more.end());
+  ReadOrWriteAll(&trace, 0x2000 / 8 + kWords, 8, true);
+  const std::vector<Race> expected = RacesWithAtomics("basicvc", trace);
+  EXPECT_GT(expected.size(), 100U);
+  EXPECT_EQ(RacesWithAtomics("fasttrack", trace), expected);
 }
 
 TEST(Report, OneRaceForEachPairOfInstructions) {

@@ -12,10 +12,12 @@
 #include "detector/barrier_rounds.h"
 #include "detector/block_pool.h"
 #include "detector/lockset.h"
+#include "detector/moment_atomics.h"
 #include "detector/moment_clocks.h"
 #include "detector/moment_history.h"
 #include "detector/page_table.h"
 #include "detector/reader_list.h"
+#include "detector/record_history.h"
 #include "detector/runtime_scopes.h"
 #include "detector/shadow_memory.h"
 #include "detector/slab_pool.h"
@@ -446,6 +448,113 @@ TEST(AccessPlacesTest, ThereAreOnlySoMany) {
   places.Collect(std::vector<bool>(places.id_limit()));
   EXPECT_FALSE(places.WantsCollection());
   EXPECT_NE(places.IdOf({1, 0, 8, 0, kMost}), 0U);
+}
+
+TEST(AccessPlacesTest, AtomicAccessesOfEachKindHaveTheirOwn) {
+  Access access{5, 0x1003, 64, 0x400000, 7, 3, EventKind::kAtomicRmw};
+  const AccessPlace rmw = AccessPlace::MakeAtomic(access, 0x1008);
+  EXPECT_EQ(rmw.atomic_kind(), EventKind::kAtomicRmw);
+  EXPECT_EQ(rmw.AccessAt(5, rmw.atomic_kind(), 0x1008), access);
+  access.kind = EventKind::kAtomicWrite;
+  access.size = 32768;
+  const AccessPlace write = AccessPlace::MakeAtomic(access, 0x2000);
+  EXPECT_EQ(write.AccessAt(5, write.atomic_kind(), 0x1008), access);
+  EXPECT_EQ(write.size(), 32768U);
+  access.kind = EventKind::kAtomicRmw;
+  EXPECT_FALSE(AccessPlace::MakeAtomic(access, 0x2000) == write);
+}
+
+TEST(RecordHistoryTest, HasTheLastRecordOfEachThread) {
+  std::mt19937 random(1);
+  BlockPool pool;
+  const auto thread_of = [](const AccessRecord& record) {
+    return record.empty() ? kMaxThreads : ThreadId{record.place() % 64};
+  };
+  const auto records = [](const RecordHistory& history) {
+    std::vector<AccessRecord> all;
+    history.ForEach([&](const AccessRecord& record) { all.push_back(record); });
+    return all;
+  };
+  for (const PlaceId threads : {1, 2, 5, 64}) {
+    std::vector<RecordHistory> histories(3);
+    std::vector<std::vector<AccessRecord>> expected(3);
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t at = random() % 3;
+      if (random() % 50 == 0) {
+        const std::size_t from = random() % 3;
+        histories[at] = histories[from];
+        expected[at] = expected[from];
+      } else if (random() % 50 == 0) {
+        const auto later = [](const AccessRecord& record) {
+          return AccessRecord(record.moment() + 1, record.place());
+        };
+        histories[at].Transform(later);
+        for (AccessRecord& record : expected[at]) record = later(record);
+      } else if (random() % 100 == 0) {
+        histories[at] = RecordHistory();
+        expected[at].clear();
+      } else {
+        const auto place = static_cast<PlaceId>(64 * (1 + random() % 9) + random() % threads);
+        const AccessRecord record(1 + random() % 1000, place);
+        histories[at].Put(pool, record, thread_of);
+        const auto old = std::find_if(
+            expected[at].begin(), expected[at].end(),
+            [&](const AccessRecord& known) { return thread_of(known) == thread_of(record); });
+        if (old != expected[at].end()) {
+          *old = record;
+        } else {
+          expected[at].push_back(record);
+        }
+      }
+      ASSERT_EQ(records(histories[at]), expected[at]);
+    }
+  }
+}
+
+TEST(RecordHistoryTest, RecordsMayGo) {
+  BlockPool pool;
+  RecordHistory history;
+  const auto thread_of = [](const AccessRecord& record) {
+    return record.empty() ? kMaxThreads : ThreadId{record.place()};
+  };
+  for (PlaceId place = 1; place <= 5; ++place) history.Put(pool, {7, place}, thread_of);
+  history.Transform(
+      [](const AccessRecord& record) { return record.place() % 2 == 0 ? AccessRecord() : record; });
+  history.Put(pool, {8, 5}, thread_of);
+  history.Put(pool, {8, 6}, thread_of);
+  std::set<PlaceId> places;
+  history.ForEach(
+      [&](const AccessRecord& record) { EXPECT_TRUE(places.insert(record.place()).second); });
+  EXPECT_EQ(places, (std::set<PlaceId>{1, 3, 5, 6}));
+}
+
+TEST(MomentAtomicsTest, WhatHasNoNumberIsNotRemembered) {
+  MomentAtomics atomics(2 * AccessPlaces::kBlock);
+  std::vector<MomentAtomics::Cell> cells(2 * AccessPlaces::kBlock);
+  const auto count = [&](const MomentAtomics::Cell& cell) {
+    int races = 0;
+    atomics.ForEachAfter(VectorClock(), cell, 0x1000, true, [&](const TimedAccess&) { ++races; });
+    return races;
+  };
+  std::size_t remembered = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Access access{i, 0x1000, 8, i, 0, 0, EventKind::kAtomicWrite};
+    atomics.Put(cells[i], 0x1000, {{0, MomentClocks::MomentAt(i)}, kEmptyLockset, access});
+    remembered += count(cells[i]);
+    EXPECT_EQ(cells[i].empty(), count(cells[i]) == 0);
+  }
+  EXPECT_EQ(remembered, AccessPlaces::kBlock);
+  MomentAtomics::Cell copy = cells[0];
+  atomics.Move(copy, 0x2008, 0x1000);  // nor can the copy's be
+  EXPECT_EQ(count(copy), 0);
+  EXPECT_EQ(count(cells[0]), 1);
+  const auto remove = [&](EventKind kind, ThreadId thread) {
+    atomics.Remove(cells[0], {.thread = thread, .kind = kind});
+    return count(cells[0]);
+  };
+  EXPECT_EQ(remove(EventKind::kAtomicRead, 0), 1);
+  EXPECT_EQ(remove(EventKind::kAtomicRmw, 1), 1);
+  EXPECT_EQ(remove(EventKind::kAtomicRmw, 0), 0);
 }
 
 TEST(MomentHistoryTest, AgreesWithAMap) {
