@@ -1,7 +1,7 @@
 #include "detector/access_places.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace trapline {
 namespace {
@@ -13,48 +13,52 @@ constexpr AccessPlace kNowhere{.thread = kMaxThreads};  // equal to none
 AccessPlaces::AccessPlaces(std::size_t limit)
     : limit_(limit),
       recent_(std::size_t{1} << kRecentBits, {kNowhere, 0}),
-      places_(kBlock),
       threads_(1, kMaxThreads),
       table_(std::size_t{1} << kFirstBits) {
-  places_[0] = kNowhere;
+  for (PlaceId i = 0; i < kBlock; ++i) places_.Add(kNowhere);
 }
 
 PlaceId AccessPlaces::Find(AccessPlace place, std::uint64_t hash) {
-  std::size_t at = hash >> shift_;
-  while (table_[at] != 0 && !(places_[table_[at]] == place)) at = Next(at);
-  const PlaceId id = table_[at] != 0 ? table_[at] : Add(place);
+  PlaceId id = 0;
+  for (std::size_t at = hash >> shift_; table_[at] != 0; at = Next(at)) {
+    const PlaceId known = IdIn(table_[at]);
+    if (table_[at] != SlotFor(known, hash) || !(places_[known] == place)) continue;
+    id = known;
+    break;
+  }
+  if (id == 0) id = Add(place, hash);
   if (id != 0) recent_[hash >> (64 - kRecentBits)] = {place, id};
   return id;
 }
 
-PlaceId AccessPlaces::Add(const AccessPlace& place) {
+PlaceId AccessPlaces::Add(const AccessPlace& place, std::uint64_t hash) {
   if (place.thread >= free_.size()) free_.resize(std::size_t{place.thread} + 1);
   if (free_[place.thread].empty() && !AddBlock(place.thread)) return 0;
   const PlaceId id = free_[place.thread].back();
   free_[place.thread].pop_back();
   places_[id] = place;
-  if (kSlotsPerPlace * (size_ + 1) > table_.size()) {
-    std::vector<PlaceId> ids;
-    std::copy_if(table_.begin(), table_.end(), std::back_inserter(ids),
-                 [](PlaceId known) { return known != 0; });
-    Rebuild(64 - shift_ + 1, ids);
-  }
-  ++size_;
-  Insert(id);
+  if (kSlotsPerPlace * (size_ + 1) > table_.size())
+    Rebuild(64 - shift_ + 1, [](PlaceId) { return false; });
+  Insert(id, hash);
   return id;
 }
 
-void AccessPlaces::Insert(PlaceId id) {
-  std::size_t at = HomeOf(places_[id]);
+void AccessPlaces::Insert(PlaceId id, std::uint64_t hash) {
+  std::size_t at = hash >> shift_;
   while (table_[at] != 0) at = Next(at);
-  table_[at] = id;
+  table_[at] = SlotFor(id, hash);
+  ++size_;
 }
 
-void AccessPlaces::Rebuild(int bits, const std::vector<PlaceId>& ids) {
-  table_.assign(std::size_t{1} << bits, 0);
+template <class Drop>
+void AccessPlaces::Rebuild(int bits, Drop&& drop) {
+  const std::vector<Slot> old = std::exchange(table_, std::vector<Slot>(std::size_t{1} << bits));
   shift_ = 64 - bits;
-  size_ = ids.size();
-  for (const PlaceId id : ids) Insert(id);
+  size_ = 0;
+  for (const Slot slot : old) {
+    if (slot == 0 || drop(IdIn(slot))) continue;
+    Insert(IdIn(slot), HashOf(places_[IdIn(slot)]));
+  }
 }
 
 bool AccessPlaces::AddBlock(ThreadId thread) {
@@ -63,7 +67,7 @@ bool AccessPlaces::AddBlock(ThreadId thread) {
     first = free_blocks_.back();
     free_blocks_.pop_back();
   } else if (places_.size() < limit_) {
-    places_.resize(places_.size() + kBlock);
+    for (PlaceId i = 0; i < kBlock; ++i) places_.Add();
     threads_.emplace_back();
   } else {
     return false;
@@ -75,13 +79,8 @@ bool AccessPlaces::AddBlock(ThreadId thread) {
 
 void AccessPlaces::Collect(const std::vector<bool>& used) {
   std::fill(recent_.begin(), recent_.end(), Recent{kNowhere, 0});
-  std::vector<PlaceId> kept;
   std::vector<bool> is_kept(places_.size());
-  for (const PlaceId id : table_) {
-    if (id == 0 || !used[id]) continue;
-    kept.push_back(id);
-    is_kept[id] = true;
-  }
+  for (const Slot slot : table_) is_kept[IdIn(slot)] = slot != 0 && used[IdIn(slot)];
   for (auto& of_thread : free_) of_thread = {};  // many have ended
   free_blocks_.clear();
   for (PlaceId first = static_cast<PlaceId>(places_.size()); (first -= kBlock) > 0;) {
@@ -94,7 +93,7 @@ void AccessPlaces::Collect(const std::vector<bool>& used) {
     free.resize(free_before);
     free_blocks_.push_back(first);
   }
-  Rebuild(64 - shift_, kept);
+  Rebuild(64 - shift_, [&](PlaceId id) { return !is_kept[id]; });
   collect_at_ = std::max(kFirstCollection, 2 * (places_.size() - free_places()));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "detector/access_record.h"
+#include "detector/chunked_array.h"
 #include "detector/detector.h"
 
 namespace trapline {
@@ -105,7 +106,7 @@ class AccessPlaces {
 
  private:
   static constexpr int kFirstBits = 10;
-  static constexpr std::size_t kSlotsPerPlace = 4;  // at least
+  static constexpr std::size_t kSlotsPerPlace = 2;  // at least
   static constexpr std::size_t kFirstCollection = std::size_t{1} << 17;
 
   // In free_blocks_; those of blocks in use count as taken.
@@ -116,14 +117,22 @@ class AccessPlaces {
                               place.size_and_kind + (std::uint64_t{place.thread} << 44);
     return key * 0x9e3779b97f4a7c15u;
   }
-  std::size_t HomeOf(const AccessPlace& place) const { return HashOf(place) >> shift_; }
+  // In the table, a number with bits of the hash above it, so that hardly ever a place is looked at
+  // that is another one: it is likely to be in no cache.
+  using Slot = std::uint32_t;
+  static Slot SlotFor(PlaceId id, std::uint64_t hash) {
+    return static_cast<Slot>(hash >> 31) << kPlaceBits | id;
+  }
+  static PlaceId IdIn(Slot slot) { return slot & ((PlaceId{1} << kPlaceBits) - 1); }
   std::size_t Next(std::size_t at) const { return (at + 1) & (table_.size() - 1); }
   // IdOf by way of the table. A copy, so that the caller's stays in registers.
   [[gnu::noinline]] PlaceId Find(AccessPlace place, std::uint64_t hash);
-  PlaceId Add(const AccessPlace& place);
-  void Insert(PlaceId id);  // into the table, which has room
-  // Makes the table anew, of these numbers.
-  void Rebuild(int bits, const std::vector<PlaceId>& ids);
+  PlaceId Add(const AccessPlace& place, std::uint64_t hash);
+  // Into the table, which has room.
+  void Insert(PlaceId id, std::uint64_t hash);
+  // Makes the table anew, without the numbers for which drop(number) is true.
+  template <class Drop>
+  void Rebuild(int bits, Drop&& drop);
   // Gives the thread a block; false if there is none.
   bool AddBlock(ThreadId thread);
 
@@ -135,13 +144,12 @@ class AccessPlaces {
   static constexpr int kRecentBits = 12;
 
   std::size_t limit_;
-  std::vector<Recent> recent_;       // by hash
-  std::vector<AccessPlace> places_;  // by number; the first block is that of the unknown one, 0
-  std::vector<ThreadId> threads_;    // by number of block
+  std::vector<Recent> recent_;        // by hash
+  ChunkedArray<AccessPlace> places_;  // by number; the first block is that of the unknown one, 0
+  std::vector<ThreadId> threads_;     // by number of block
   std::vector<std::vector<PlaceId>> free_;  // by thread, in its blocks
   std::vector<PlaceId> free_blocks_;        // their first numbers
-  // By hash, with open addressing; 0: free. So thin that most are where they are looked for first.
-  std::vector<PlaceId> table_;
+  std::vector<Slot> table_;                 // by hash, with open addressing; 0: free
   int shift_ = 64 - kFirstBits;
   std::size_t size_ = 0;  // places in the table
   std::size_t collect_at_ = kFirstCollection;

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "detector/chunked_array.h"
+
 namespace trapline {
 
-// Number 0 is the value made without arguments. References are valid until the next Add.
+// Number 0 is the value made without arguments. References are valid as long as the table.
 template <class Value, class Hash>
 class InternTable {
  public:
@@ -19,7 +21,7 @@ class InternTable {
     for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1)) {
       if (values_[slots_[at] - 1] == value) return slots_[at] - 1;
     }
-    values_.push_back(value);
+    values_.Add(value);
     slots_[at] = static_cast<std::uint32_t>(values_.size());
     if (values_.size() * 2 > slots_.size()) Grow();
     return static_cast<std::uint32_t>(values_.size() - 1);
@@ -41,7 +43,7 @@ class InternTable {
   }
 
   std::vector<std::uint32_t> slots_;  // number + 1 by hash; 0: free; a power of two of them
-  std::vector<Value> values_;
+  ChunkedArray<Value> values_;
 };
 
 }  // namespace trapline

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "detector/access_places.h"
 #include "detector/barrier_rounds.h"
 #include "detector/block_pool.h"
+#include "detector/chunked_array.h"
 #include "detector/lockset.h"
 #include "detector/moment_atomics.h"
 #include "detector/moment_clocks.h"
@@ -392,6 +394,31 @@ TEST(AccessRecordTest, KeepsMomentAndPlace) {
   EXPECT_TRUE(AccessRecord::Other(value).IsOther());
   EXPECT_EQ(AccessRecord::Other(value).other(), value);
   EXPECT_FALSE(AccessRecord::Other(value).IsAfter(0));
+}
+
+TEST(ChunkedArrayTest, KeepsValuesWhereTheyAre) {
+  ChunkedArray<std::shared_ptr<int>> array;
+  const auto shared = std::make_shared<int>(5);
+  std::vector<const std::shared_ptr<int>*> added;
+  for (int i = 0; i < 20'000; ++i)
+    added.push_back(&(i % 3 == 0   ? array.Add()
+                      : i % 3 == 1 ? array.Add(array[0])
+                                   : array.Add(shared)));
+  ASSERT_EQ(array.size(), added.size());
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    ASSERT_EQ(&std::as_const(array)[i], added[i]);
+    ASSERT_EQ(array[i], i % 3 == 2 ? shared : nullptr);
+  }
+  EXPECT_GT(shared.use_count(), 6000);
+}
+
+TEST(ChunkedArrayTest, EndsItsValues) {
+  const auto shared = std::make_shared<int>(5);
+  {
+    ChunkedArray<std::shared_ptr<int>> array;
+    for (int i = 0; i < 10'000; ++i) array.Add(shared);
+  }
+  EXPECT_EQ(shared.use_count(), 1);
 }
 
 TEST(AccessPlacesTest, EqualPlacesHaveOneNumber) {
