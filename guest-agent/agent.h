@@ -80,8 +80,8 @@ inline bool Contains(std::uint64_t address) {
   return address >= TRAPLINE_AGENT_CODE && address < TRAPLINE_AGENT_CODE + BlobSize();
 }
 
-// Length of `out %al, $imm8`. At an exit RIP may be on the instruction or past it (kvm-hosts:
-// kvm_amd leaves it on the instruction, kvm_pvm past it), so code compares against both.
+// Length of `out %al, $imm8`. At an exit kvm_amd leaves RIP on the instruction, kvm_pvm past it, so
+// code compares against both.
 inline constexpr std::uint64_t kOutLength = 2;
 
 // What the processor pushes on an IST stack, lowest address first (Intel SDM vol. 3, 6.14.2),

@@ -7,8 +7,7 @@
 // on demand.
 //
 // Rule for taking rights away: first the guest's entries are cleared in every page table, then the
-// host's own mapping changes, whose mmu notifier makes KVM drop cached translations (kvm-hosts.md,
-// "Page tables").
+// host's own mapping changes, whose mmu notifier makes KVM drop cached translations.
 //
 // All public members are thread-safe. System-call members take and return what the Linux system
 // call of the same name does: a value, or -errno.
