@@ -87,14 +87,13 @@ void FastTrackAnalysis::Condense(InOneEpoch&& in_one_epoch) {
   const std::uint64_t before = shadow_.cell_bytes();
   const auto like = [&](const AccessRecord& a, const AccessRecord& b) {
     if (a == b) return true;
-    if (a.IsOther() || b.IsOther() || a.place() != b.place() || a.empty()) return false;
+    if (a.IsOther() || b.IsOther() || a.place() != b.place()) return false;
     return in_one_epoch(places_.ThreadOf(a.place()), a.moment(), b.moment());
   };
   shadow_.Condense([&](const Cell& a, const Cell& b) { return a.HasHistoriesLike(b, like); });
-  const std::uint64_t after = shadow_.cell_bytes();
-  // In proportion to what there is to look at, and seldom where it does not pay.
-  const bool pays = before - after >= before / 16;
-  condense_at_ = std::max(condense_at_, after + (after + shadow_.line_bytes()) / (pays ? 4 : 1));
+  // Seldom where it does not pay.
+  const bool pays = before - shadow_.cell_bytes() >= before / 16;
+  condense_at_ = CondenseAt(pays ? 4 : 1);
 }
 
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
@@ -106,7 +105,16 @@ Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,
 void FastTrackAnalysis::Report(const AccessRecord& prior, EventKind kind, const Event& event,
                                std::uint64_t index, std::uint64_t address, std::uint64_t size,
                                RaceLog* log) const {
-  log->Report(Unpack(prior, kind, address), MakeAccess(event, index), address, size);
+  const Access first = Unpack(prior, kind, address);
+  // Of a cell of several words each was accessed by itself. History that has moved tells of other
+  // addresses.
+  const std::uint64_t begin = std::max(address, first.address);
+  const std::uint64_t end = std::min(address + size, first.address + first.size);
+  if (begin < end) {
+    address = begin;
+    size = end - begin;
+  }
+  log->Report(first, MakeAccess(event, index), address, size);
 }
 
 void FastTrackAnalysis::CollectPlaces() {

@@ -2,6 +2,7 @@
 // (Flanagan and Freund, PLDI 2009).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -92,14 +93,18 @@ class FastTrackAnalysis {
 
   // Whether it is time for Condense, where cells may take so many bytes before it is.
   bool WantsCondensing() const { return shadow_.cell_bytes() >= condense_at_; }
-  void SetCondensing(std::uint64_t from) { condense_at_ = from; }
-  // Neighbours that a thread has accessed by one instruction in one epoch are remembered as one,
-  // with the moment of one of them: who comes after one comes after all. in_one_epoch(thread,
+  void SetCondensing(std::uint64_t from) { condense_at_ = condense_from_ = from; }
+  // Neighbours that a thread has accessed from one place in one epoch, each by an access of its
+  // own, are remembered as one, with the moment of one of them: who comes after one comes after
+  // all. in_one_epoch(thread,
   // moment, moment) tells.
   template <class InOneEpoch>
   void Condense(InOneEpoch&& in_one_epoch);
 
-  void Clear(std::uint64_t address, std::uint64_t size) { shadow_.Clear(address, size); }
+  void Clear(std::uint64_t address, std::uint64_t size) {
+    shadow_.Clear(address, size);
+    if (condense_from_ != 0) condense_at_ = std::min(condense_at_, CondenseAt(1));
+  }
   void Copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 
   // The rule counts of Figure 3. An access that meets several cells counts once for each.
@@ -132,6 +137,11 @@ class FastTrackAnalysis {
                                 std::uint64_t index, std::uint64_t address, std::uint64_t size,
                                 RaceLog* log) const;
   void CollectPlaces();
+  // When cells have grown by that share of what there is to look at.
+  std::uint64_t CondenseAt(unsigned share) const {
+    const std::uint64_t cells = shadow_.cell_bytes();
+    return std::max(condense_from_, cells + (cells + shadow_.line_bytes()) / share);
+  }
 
   // The other rules on the cell of [address, address+size).
   [[gnu::always_inline]] void OnCell(Cell& cell, std::uint64_t address, std::uint64_t size,
@@ -154,7 +164,8 @@ class FastTrackAnalysis {
 
   BlockPool readers_;
   Shadow shadow_;
-  std::uint64_t condense_at_ = ~std::uint64_t{0};  // bytes of cells
+  std::uint64_t condense_from_ = 0;  // bytes of cells; 0 = never
+  std::uint64_t condense_at_ = ~std::uint64_t{0};
   AccessPlaces places_;
   std::array<std::uint64_t, kFastTrackRules> rules_{};
 };

@@ -20,10 +20,6 @@ class MomentClocks {
     VectorClock clock;  // kAlways of the thread itself
     Clock released = kBeginning;
     ThreadId thread = 0;
-    // The moments of earlier releases, ascending, and the latest of those that were forgotten; if
-    // they are remembered.
-    std::vector<Clock> releases;
-    Clock forgotten = kBeginning;
   };
   using ObjectClock = VectorClock;
 
@@ -45,21 +41,27 @@ class MomentClocks {
     object = thread.clock;
     object.Set(thread.thread, now_);
   }
-  void Increment(ThreadClock& thread) const {
+  void Increment(ThreadClock& thread) {
     thread.released = now_;
     if (remembers_releases_) Remember(thread);
+  }
+  // The thread has ended. Of many threads little is kept.
+  void End(const ThreadClock& thread) {
+    if (thread.thread < releases_.size()) releases_[thread.thread].Keep(kKeptAtEnd);
   }
 
   // From now on InOneEpoch may know of earlier epochs.
   void RememberReleases() { remembers_releases_ = true; }
   // Whether what the thread did at both moments belongs to one epoch of it, so that whoever comes
   // after one comes after both. False if that is not known any more.
-  static bool InOneEpoch(const ThreadClock& thread, Clock a, Clock b) {
+  bool InOneEpoch(const ThreadClock& thread, Clock a, Clock b) const {
     const auto [first, last] = std::minmax(a, b);
     if (first > thread.released) return true;
-    if (first <= thread.forgotten) return false;
-    const auto release = std::lower_bound(thread.releases.begin(), thread.releases.end(), first);
-    return release == thread.releases.end() || *release >= last;
+    if (thread.thread >= releases_.size()) return false;
+    const auto& [moments, forgotten] = releases_[thread.thread];
+    if (first <= forgotten) return false;
+    const auto release = std::lower_bound(moments.begin(), moments.end(), first);
+    return release == moments.end() || *release >= last;
   }
   static void Join(ThreadClock& thread, const ObjectClock& object) { thread.clock.Join(object); }
   void Join(ThreadClock& thread, const ThreadClock& other) const { JoinInto(thread.clock, other); }
@@ -73,17 +75,30 @@ class MomentClocks {
   static constexpr Clock kBeginning = 1;  // not 0, which is that of the empty epoch
   static constexpr Clock kAlways = (Clock{1} << 40) - 1;
   static constexpr std::size_t kMostReleases = 8192;  // 64 KiB for each thread
+  static constexpr std::size_t kKeptAtEnd = 32;
 
-  static void Remember(ThreadClock& thread) {
-    if (thread.releases.size() == kMostReleases) {
-      const auto half = thread.releases.begin() + kMostReleases / 2;
-      thread.forgotten = half[-1];
-      thread.releases.erase(thread.releases.begin(), half);
+  struct Releases {
+    std::vector<Clock> moments;    // ascending
+    Clock forgotten = kBeginning;  // the latest one that is not among them any more
+
+    // Forgets all but the last `count`.
+    void Keep(std::size_t count) {
+      if (moments.size() <= count) return;
+      const auto kept = moments.end() - static_cast<std::ptrdiff_t>(count);
+      forgotten = kept[-1];
+      moments = std::vector<Clock>(kept, moments.end());
     }
-    thread.releases.push_back(thread.released);
+  };
+
+  void Remember(const ThreadClock& thread) {
+    if (thread.thread >= releases_.size()) releases_.resize(std::size_t{thread.thread} + 1);
+    Releases& releases = releases_[thread.thread];
+    if (releases.moments.size() == kMostReleases) releases.Keep(kMostReleases / 2);
+    releases.moments.push_back(thread.released);
   }
 
   Clock now_ = kBeginning;
+  std::vector<Releases> releases_;  // by thread, if they are remembered
   bool remembers_releases_ = false;
 };
 

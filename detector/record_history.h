@@ -11,7 +11,8 @@
 
 namespace trapline {
 
-// In the order in which the threads came, as AccessHistory has them. One record is in the object
+// In the order in which the threads came, but for those that take the room of a forgotten one. One
+// record is in the object
 // itself, more are in a block of memory of its own. threads(AccessRecord) tells a record's thread,
 // and of an empty one none. The pool must outlive the object. Not thread-safe.
 class RecordHistory {

@@ -67,8 +67,8 @@ class ShadowMemory {
     });
   }
 
-  // The line of `address`, null if nothing near it has a history. Valid as long as lines_version()
-  // stays what it is.
+  // The line of `address`, null if nothing near it has a history or its page has one cell. Valid as
+  // long as lines_version() stays what it is.
   [[gnu::always_inline]] Line* FindLine(std::uint64_t address) const {
     Page* const page = FindPage(address);
     return page == nullptr ? nullptr : &page->lines[address % kPageSize / kLineSize];
@@ -193,8 +193,16 @@ class ShadowMemory {
       Cell cell;
     };
     std::vector<Piece> pieces;
+    // Those of several words in words, if these are other ones at the destination.
+    const bool in_words = (destination - source) % kWordSize != 0;
     ForEachExisting(source, size, [&](Cell& cell, std::uint64_t address, std::uint64_t length) {
-      pieces.push_back({address - source, length, cell});
+      while (length > 0) {
+        const std::uint64_t piece =
+            in_words ? std::min(length, kWordSize - address % kWordSize) : length;
+        pieces.push_back({address - source, piece, cell});
+        address += piece;
+        length -= piece;
+      }
     });
     Clear(destination, size);
     for (const Piece& piece : pieces) {
@@ -442,7 +450,7 @@ class ShadowMemory {
     }
   }
 
-  // Gives the high half, which has no history yet, a cell of its own.
+  // Gives the high half a cell of its own, without a history.
   void Halve(Place place) {
     Cells*& high_halves = place.line->halves[1];
     if (high_halves == nullptr) high_halves = cells_pool_.New();

@@ -166,6 +166,7 @@ class Synchronisation {
       }
       case EventKind::kThreadEnd:
         t.ended = true;
+        if constexpr (requires { clocks_.End(t.clock); }) clocks_.End(t.clock);
         break;
       case EventKind::kBarrierEnter: {
         const std::uint64_t round = rounds_.Enter(event.address, event.thread);

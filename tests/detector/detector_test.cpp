@@ -166,6 +166,35 @@ TEST(Report, ShowsAtomicAccessesWhoseLikesWereForgotten) {
   EXPECT_EQ(RacesWithAtomics("fasttrack", trace), expected);
 }
 
+TEST(Report, OfJoinedNeighboursNamesTheOneThatWasAccessed) {
+  const auto races = [](const std::vector<Event>& trace, std::uint64_t condense_from) {
+    const auto detector =
+        MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
+    for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
+    return std::vector<Race>(detector->races().begin(), detector->races().end());
+  };
+  constexpr std::uint64_t kPage = 0x40000;
+  std::vector<Event> trace{Fork(0, 1)};
+  for (std::uint64_t i = 0; i < 512; ++i) trace.push_back(Write(0, kPage + 8 * i, 8, 1));
+  // Most lines have one cell each by now. To other words than those they are of:
+  trace.push_back(Copy(0, kPage + 0x5004, kPage, 4096));
+  trace.push_back(Write(1, kPage + 0x500c, 1, 3));
+  std::vector<Race> joined = races(trace, 1);
+  std::vector<Race> one_by_one = races(trace, 0);
+  ASSERT_EQ(joined.size(), 1U);
+  ASSERT_EQ(one_by_one.size(), 1U);
+  EXPECT_EQ(joined[0].first.address, kPage + 8);
+  EXPECT_NE(joined[0].first.index, one_by_one[0].first.index);
+  joined[0].first.index = one_by_one[0].first.index;
+  EXPECT_EQ(joined, one_by_one);
+  // A long access that meets many of them is a race with one of each line.
+  trace.push_back(Write(1, kPage, 128, 4));
+  joined = races(trace, 1);
+  ASSERT_GE(joined.size(), 2U);
+  EXPECT_EQ(joined[1].first.address, kPage);
+  for (const Race& race : joined) EXPECT_LE(race.size, race.first.size);
+}
+
 TEST(Report, OneRaceForEachPairOfInstructions) {
   std::vector<Event> trace{Fork(0, 1)};
   for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(0, kX + 8 * i, 8, 1));

@@ -358,7 +358,7 @@ TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
     clocks.Increment(thread);
   };
   const auto in_one = [&](std::uint64_t a, std::uint64_t b) {
-    return MomentClocks::InOneEpoch(thread, MomentClocks::MomentAt(a), MomentClocks::MomentAt(b));
+    return clocks.InOneEpoch(thread, MomentClocks::MomentAt(a), MomentClocks::MomentAt(b));
   };
   EXPECT_TRUE(in_one(5, 900));
   clocks.RememberReleases();
@@ -377,6 +377,12 @@ TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
   // Longer ago than is remembered nothing is known.
   EXPECT_FALSE(in_one(5, 6));
   EXPECT_FALSE(in_one(1001, 1002));
+  // Of an ended thread the last few.
+  EXPECT_TRUE(in_one(last - 999, last - 998));
+  clocks.End(thread);
+  EXPECT_FALSE(in_one(last - 999, last - 998));
+  EXPECT_TRUE(in_one(last - 109, last - 108));
+  EXPECT_FALSE(in_one(last - 109, last - 99));
 }
 
 TEST(AccessRecordTest, KeepsMomentAndPlace) {
