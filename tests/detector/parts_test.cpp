@@ -180,7 +180,7 @@ void CompareShadowWithMap(std::uint64_t seed) {
         break;
       }
     }
-    if (step % 4 != 3) continue;  // to compare takes longer than all else
+    if (step % 4 != 3) continue;          // to compare takes longer than all else
     constexpr std::uint64_t kSeen = 256;  // bytes; few accesses end beyond
     for (const std::uint64_t base : {0x3000000ULL - 64, 0x5001000ULL - 64}) {
       std::map<std::uint64_t, std::vector<int>> seen;
