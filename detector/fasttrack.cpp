@@ -93,7 +93,7 @@ void FastTrackAnalysis::Condense(InOneEpoch&& in_one_epoch) {
   shadow_.Condense([&](const Cell& a, const Cell& b) { return a.HasHistoriesLike(b, like); });
   // Seldom where it does not pay.
   const bool pays = before - shadow_.cell_bytes() >= before / 16;
-  condense_at_ = CondenseAt(pays ? 4 : 1);
+  condense_at_ = CondenseAt(pays ? 2 : 1);
 }
 
 Access FastTrackAnalysis::Unpack(const AccessRecord& record, EventKind kind,

@@ -44,8 +44,9 @@ class Thread {
   const std::int64_t first;
 };
 
-// Natively the thread must gain more than 1/20 of the exit that ends the stint.
-constexpr std::uint64_t kTooShort = kExit / 20 - 1, kLongEnough = kExit / 20;
+// Natively the thread must gain more than 1/200 of the exit that ends the stint.
+constexpr std::uint64_t kGain = 200, kGainOverRepeats = 20;
+constexpr std::uint64_t kTooShort = kExit / kGain - 1, kLongEnough = kExit / kGain;
 constexpr std::uint64_t kAlwaysPays = 1'000'000;
 
 TEST(AdaptivePolicy, CodeIsHotAfterManyAccesses) { EXPECT_EQ(Thread().first, kFirst); }
@@ -92,9 +93,9 @@ TEST(AdaptivePolicy, StartForgetsPatience) {
 }
 
 TEST(AdaptivePolicy, ExitsInAStintAreALoss) {
-  // Useful: the stint but for the exit, 7,500 ns, twenty times over 150,000. Lost: the exit's
-  // handling, and two exits by themselves.
-  constexpr std::uint64_t kHandling = 150'000 - 2 * kExit;
+  // Useful: the stint but for the exit, 7,500 ns, many times over. Lost: the exit's handling, and
+  // two exits by themselves.
+  constexpr std::uint64_t kHandling = 7'500 * kGain - 2 * kExit;
   Thread pays, does_not;
   pays.BeginStint();
   pays.Exit(1'000, kHandling);
@@ -115,7 +116,7 @@ TEST(AdaptivePolicy, ExitsOfEarlierStintsDoNotMatter) {
 TEST(AdaptivePolicy, FaultsInTheCacheAreALossOfTheNextStintAlone) {
   Thread thread;
   thread.policy.CountCacheFault(1'000'000);
-  EXPECT_EQ(thread.Stint((1'000'000 + 2 * kExit) / 20 - 1), 2 * kShortest);
+  EXPECT_EQ(thread.Stint((1'000'000 + 2 * kExit) / kGain - 1), 2 * kShortest);
   EXPECT_EQ(thread.Stint(kLongEnough), kShortest);
 }
 
@@ -123,9 +124,9 @@ TEST(AdaptivePolicy, HiddenPagesThatWereUsedAreALossAndNoUse) {
   // Three exits and the last one are lost; the three take their time from the stint.
   Thread pays, does_not;
   pays.BeginStint();
-  EXPECT_EQ(pays.EndStint(4 * kExit / 20 + 3 * kExit, 3), kShortest);
+  EXPECT_EQ(pays.EndStint(4 * kExit / kGain + 3 * kExit, 3), kShortest);
   does_not.BeginStint();
-  EXPECT_EQ(does_not.EndStint(4 * kExit / 20 + 3 * kExit - 1, 3), 2 * kShortest);
+  EXPECT_EQ(does_not.EndStint(4 * kExit / kGain + 3 * kExit - 1, 3), 2 * kShortest);
 }
 
 TEST(AdaptivePolicy, AStintWithoutAnExitBeforeIsOfNoUse) {
@@ -184,12 +185,12 @@ TEST(AdaptivePolicy, RepeatsMayBeCountedAnew) {
 }
 
 TEST(AdaptivePolicy, RepeatsShortenWhatCountsAsUseful) {
-  // All of the first 400 us is lost then, and code in the cache is but ten times slower.
+  // All of the first 400 us is lost then, and the rest counts for less.
   constexpr std::uint64_t kRefill = 400'000;
   Thread pays, does_not;
   pays.repeats = does_not.repeats = kFirst;
-  EXPECT_EQ(pays.Stint(kRefill + kExit / 10), kShortest);
-  EXPECT_EQ(does_not.Stint(kRefill + kExit / 10 - 1), 2 * kShortest);
+  EXPECT_EQ(pays.Stint(kRefill + kExit / kGainOverRepeats), kShortest);
+  EXPECT_EQ(does_not.Stint(kRefill + kExit / kGainOverRepeats - 1), 2 * kShortest);
 }
 
 }  // namespace
