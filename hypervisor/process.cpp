@@ -138,13 +138,20 @@ std::string LibraryToComeFirst(int file) {
   return at == std::string::npos ? std::string() : std::string(text.c_str() + at);
 }
 
-// The environment with our library in front of what the program preloads itself. It takes its name
-// out again when it is loaded.
-std::vector<std::string> WithPreload(const std::vector<std::string>& environment, int program) {
+// LD_PRELOAD can name no file whose name has one of these.
+constexpr const char* kNotInNames = ": ";
+
+std::string RuntimeLibrary() {
   std::string library = OwnExecutable();
   library.erase(library.rfind('/') + 1);
-  library += "libtrapline-preload.so";
-  if (access(library.c_str(), R_OK) != 0 || library.find_first_of(": ") != std::string::npos)
+  return library + "libtrapline-preload.so";
+}
+
+// The environment with our library in front of what the program preloads itself. It takes its name
+// out again when it is loaded. Unchanged where it is out of sight, as after chroot.
+std::vector<std::string> WithPreload(const std::vector<std::string>& environment, int program) {
+  std::string library = RuntimeLibrary();
+  if (access(library.c_str(), R_OK) != 0 || library.find_first_of(kNotInNames) != std::string::npos)
     return environment;
   if (const std::string first = LibraryToComeFirst(program); !first.empty())
     library.insert(0, first + ":");
@@ -160,6 +167,22 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 }
 
 }  // namespace
+
+std::string WhyRuntimeIsUnusable() {
+  const std::string library = RuntimeLibrary();
+  if (library.find_first_of(kNotInNames) != std::string::npos) {
+    return fmt::format(
+        "'{}' cannot be preloaded, for its name has a space or a colon; move trapline and its "
+        "library to another directory",
+        library);
+  }
+  if (access(library.c_str(), R_OK) != 0) {
+    return fmt::format(
+        "'{}': {}; without it locks and threads would go unseen. It belongs beside trapline",
+        library, std::strerror(errno));
+  }
+  return {};
+}
 
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(

@@ -55,6 +55,10 @@ struct TrackOptions {
   std::vector<std::string> track_modules, untrack_modules;
 };
 
+// What stands in the way of loading Trapline's part of the runtime (guest-agent/preload) into
+// programs, in a sentence; empty: nothing.
+std::string WhyRuntimeIsUnusable();
+
 // Whether the glob matches the name of the file at `path`, with or without its directory.
 bool NamesFile(const std::string& glob, const std::string& path);
 

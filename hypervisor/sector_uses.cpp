@@ -54,9 +54,11 @@ void SectorUses::Remove(agent::ThreadPage& page, std::uint32_t user) {
   std::ranges::fill(page.need_not_tell, 0);
   std::erase(threads_, &page);
   // The next thread may get the number.
-  ForEachUsed([user](std::uint8_t& byte, std::uint8_t before, std::uint32_t) {
-    if ((before & kSectorUseMask) == user) Replace(byte, before, kSectorOfNobody);
-  });
+  ForEachUsed(
+      [user](std::uint8_t use) { return (use & kSectorUseMask) == user; },
+      [](std::uint8_t& byte, std::uint8_t before, std::uint32_t) {
+        Replace(byte, before, kSectorOfNobody);
+      });
 }
 
 void SectorUses::RemoveAll() {
@@ -94,9 +96,10 @@ void SectorUses::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length
 
 void SectorUses::Clear() {
   if (!started_) return;
-  ForEachUsed([](std::uint8_t& byte, std::uint8_t, std::uint32_t) {
-    __atomic_store_n(&byte, kSectorOfNobody, __ATOMIC_SEQ_CST);
-  });
+  ForEachUsed([](std::uint8_t) { return true; },
+              [](std::uint8_t& byte, std::uint8_t, std::uint32_t) {
+                __atomic_store_n(&byte, kSectorOfNobody, __ATOMIC_SEQ_CST);
+              });
   left_out_ = {};
 }
 
@@ -105,9 +108,9 @@ void SectorUses::Age() {
   const std::uint64_t now = Nanoseconds(CLOCK_MONOTONIC);
   if (now - aged_at_ < window_) return;
   aged_at_ = now;
-  ForEachUsed([this](std::uint8_t& byte, std::uint8_t before, std::uint32_t index) {
+  const auto ages = [](std::uint8_t use) { return agent::OlderSectorUse(use) != use; };
+  ForEachUsed(ages, [this](std::uint8_t& byte, std::uint8_t before, std::uint32_t index) {
     const std::uint8_t after = agent::OlderSectorUse(before);
-    if (after == before) return;
     if (agent::IsSettled(after)) {
       auto& group = left_out_[index / agent::kSectorsInGroup];
       if (group == nullptr) group = std::make_unique<Group>();
@@ -127,18 +130,21 @@ std::uint32_t SectorUses::LeftOutBy(std::uint64_t address) const {
   return (*group)[index % agent::kSectorsInGroup];
 }
 
-template <class Change>
-void SectorUses::ForEachUsed(Change&& change) {
+template <class Wanted, class Change>
+void SectorUses::ForEachUsed(Wanted&& wanted, Change&& change) {
   SectorMemory& memory = Memory();
   for (std::uint32_t first = 0; first < agent::kSectors; first += agent::kSectorsInGroup) {
     if (memory.in_use[first / agent::kSectorsInGroup] == 0) continue;
     for (std::uint32_t i = first; i < first + agent::kSectorsInGroup; i += sizeof(std::uint64_t)) {
       std::uint64_t some = 0;
       std::memcpy(&some, memory.uses + i, sizeof some);
-      if (some == 0) continue;  // of nobody
+      // Mostly all alike: of nobody, or settled.
+      constexpr std::uint64_t kEachByte = 0x0101'0101'0101'0101;
+      const auto first_use = static_cast<std::uint8_t>(some);
+      if (some == 0 || (some == first_use * kEachByte && !wanted(first_use))) continue;
       for (std::uint32_t k = i; k < i + sizeof some; ++k) {
         const std::uint8_t byte = __atomic_load_n(&memory.uses[k], __ATOMIC_RELAXED);
-        if (byte != kSectorOfNobody) change(memory.uses[k], byte, k);
+        if (byte != kSectorOfNobody && wanted(byte)) change(memory.uses[k], byte, k);
       }
     }
   }

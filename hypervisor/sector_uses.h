@@ -53,9 +53,9 @@ class SectorUses {
   const Count& settled() const { return settled_; }
 
  private:
-  // Calls change(byte, before, index) for the bytes of sectors that are in use.
-  template <class Change>
-  void ForEachUsed(Change&& change);
+  // Calls change(byte, before, index) for the bytes of sectors that are in use and wanted(byte).
+  template <class Wanted, class Change>
+  void ForEachUsed(Wanted&& wanted, Change&& change);
 
   bool started_ = false;
   std::vector<agent::ThreadPage*> threads_;

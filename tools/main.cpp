@@ -404,6 +404,12 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "trapline: cannot run '{}': not found in PATH\n", command[0]);
     return trapline::kNotFound;
   }
+  if (options.tracking.track != trapline::Track::kNone) {
+    if (const std::string why = trapline::WhyRuntimeIsUnusable(); !why.empty()) {
+      fmt::print(stderr, "trapline: {}\n", why);
+      return trapline::kMonitorFailure;
+    }
+  }
   detection.program = path;
   if (!detection.json_path.empty())
     detection.json_path = std::filesystem::absolute(detection.json_path).string();

@@ -41,10 +41,16 @@ class Suite:
         self.base = base
         self.results = harness.Results("bad-input")
         # A copy that every user may run, wherever the build directory lies.
-        self.trapline = base / "trapline"
-        shutil.copy(trapline, self.trapline)
+        self.trapline = self.install(trapline, base)
         base.chmod(0o755)
         self.sequence = 0
+
+    @staticmethod
+    def install(trapline, directory, library=True):
+        """Copies the command, and what belongs beside it."""
+        for name in ["trapline", *(["libtrapline-preload.so"] if library else [])]:
+            shutil.copy(trapline.with_name(name), directory)
+        return directory / "trapline"
 
     def run(self, argv, limit=LIMIT, **keywords):
         self.sequence += 1
@@ -201,6 +207,20 @@ def command_line(suite):
         suite.judge("stdout-full", None if outcome.status >= 0 else outcome.status_text(), outcome)
 
 
+def runtime_library(suite):
+    """The library beside the command missing, or where it cannot be preloaded from."""
+    cases = {
+        "no-runtime-library": ("alone", False, "libtrapline-preload.so': No such file"),
+        "runtime-library-with-space": ("a directory", True, "a space or a colon"),
+    }
+    for name, (place, library, mention) in cases.items():
+        if suite.wanted(name):
+            directory = suite.base / place
+            directory.mkdir()
+            trapline = suite.install(suite.trapline, directory, library)
+            suite.expect_error(name, suite.run([str(trapline), "run", "--", "true"]), [125], mention)
+
+
 def devices(suite):
     """The KVM device missing, not to be opened, not a KVM device."""
     unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
@@ -294,7 +314,7 @@ def main():
         sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
     with tempfile.TemporaryDirectory(prefix="trapline-bad-input-") as base:
         suite = Suite(options.trapline, options.filter, Path(base))
-        for part in (command_line, broken_paths, broken_files, devices, programs, killed_monitor):
+        for part in (command_line, broken_paths, broken_files, runtime_library, devices, programs, killed_monitor):
             part(suite)
         return suite.results.finish()
 
