@@ -54,11 +54,10 @@ void SectorUses::Remove(agent::ThreadPage& page, std::uint32_t user) {
   std::ranges::fill(page.need_not_tell, 0);
   std::erase(threads_, &page);
   // The next thread may get the number.
-  ForEachUsed(
-      [user](std::uint8_t use) { return (use & kSectorUseMask) == user; },
-      [](std::uint8_t& byte, std::uint8_t before, std::uint32_t) {
-        Replace(byte, before, kSectorOfNobody);
-      });
+  ForEachUsed([user](std::uint8_t use) { return (use & kSectorUseMask) == user; },
+              [](std::uint8_t& byte, std::uint8_t before, std::uint32_t) {
+                Replace(byte, before, kSectorOfNobody);
+              });
 }
 
 void SectorUses::RemoveAll() {

@@ -62,7 +62,7 @@ def write_particles(directory, scale):
     """
     draw = random.Random(SEED)
     low, size = (-0.065, -0.08, -0.065), (0.13, 0.09, 0.13)
-    spacing = (math.prod(size) / at_least(2000, 35000 * math.sqrt(scale))) ** (1 / 3)
+    spacing = (math.prod(size) / at_least(2000, 44000 * math.sqrt(scale))) ** (1 / 3)
     steps = [int(length / spacing) for length in size]
     with open(directory / "pool.fluid", "wb") as file:
         file.write(struct.pack("<fi", 1 / spacing, math.prod(steps)))
@@ -75,7 +75,7 @@ def write_particles(directory, scale):
 def write_netlist(directory, scale):
     """A netlist for canneal: elements on a square grid, each fed by five others."""
     draw = random.Random(SEED)
-    side = at_least(20, 200 * scale ** 0.25)
+    side = at_least(20, 260 * scale ** 0.25)
     count = side * side - side
     with open(directory / "chip.nets", "w", encoding="ascii") as file:
         file.write(f"{count} {side} {side}\n")
@@ -105,10 +105,10 @@ PROGRAMS = [
             arguments=lambda threads, scale: [f"-n{nearest_power(2, 2**24 * scale)}", "-r1024", f"-p{threads}", "-t"]),
     Program("barnes", "splash", "apps/barnes", flags=SPLASH_FLAGS, arguments=lambda threads, scale: [], stdin=barnes_parameters),
     Program("ocean", "splash", "apps/ocean/contiguous_partitions", flags=SPLASH_FLAGS, result_lines="residual norm",
-            arguments=lambda threads, scale: [f"-n{nearest_power(2, 1024 * math.sqrt(scale)) + 2}", f"-p{threads}", "-o"]),
+            arguments=lambda threads, scale: [f"-n{nearest_power(2, 1024 * math.sqrt(scale)) + 2}", f"-p{threads}", "-o", "-e1e-09"]),
     Program("water-nsquared", "splash", "apps/water-nsquared", flags=SPLASH_FLAGS, needs=("random.in",),
             arguments=lambda threads, scale: [],
-            stdin=lambda threads, scale: f"1.5e-16 512 {at_least(1, 40 * scale)} 6 -1 3000 3 0 {threads} 6.212752\n"),
+            stdin=lambda threads, scale: f"1.5e-16 512 {at_least(1, 100 * scale)} 6 -1 3000 3 0 {threads} 6.212752\n"),
     Program("radiosity", "splash", "apps/radiosity", sources=("*.c", "glibdumb/*.c", "glibps/*.c"),
             flags=(*SPLASH_FLAGS, "-Iglibdumb", "-Iglibps"),
             arguments=lambda threads, scale: ["-batch", "-room", "-p", threads, "-bf", f"{0.005 / scale:g}"]),
@@ -116,16 +116,16 @@ PROGRAMS = [
             arguments=lambda threads, scale: [threads, "options.txt", "prices.txt"], inputs=write_options,
             result_file="prices.txt"),
     Program("swaptions", "parsec", "pkgs/apps/swaptions/src", sources=("*.cpp", "nr_routines.c"), flags=(THREADS,),
-            arguments=lambda threads, scale: ["-ns", 16, "-sm", at_least(50, 60000 * scale), "-nt", threads],
+            arguments=lambda threads, scale: ["-ns", 16, "-sm", at_least(50, 100000 * scale), "-nt", threads],
             result_lines="SwaptionPrice"),
     Program("streamcluster", "parsec", "pkgs/kernels/streamcluster/src", sources=("*.cpp",), flags=(THREADS,),
-            arguments=lambda threads, scale: [10, 20, 32, at_least(256, 8192 * scale), at_least(256, 8192 * scale), 1000, "none",
+            arguments=lambda threads, scale: [10, 20, 32, at_least(256, 24576 * scale), at_least(256, 24576 * scale), 1000, "none",
                                               "centres.txt", threads]),
     Program("fluidanimate", "parsec", "pkgs/apps/fluidanimate/src", sources=("pthreads.cpp", "cellpool.cpp", "parsec_barrier.cpp"),
             flags=("-D_GNU_SOURCE",), inputs=write_particles,
-            arguments=lambda threads, scale: [threads, at_least(2, 25 * math.sqrt(scale)), "pool.fluid", "after.fluid"]),
+            arguments=lambda threads, scale: [threads, at_least(2, 32 * math.sqrt(scale)), "pool.fluid", "after.fluid"]),
     Program("canneal", "parsec", "pkgs/kernels/canneal/src", sources=("*.cpp",), flags=(THREADS,), inputs=write_netlist,
-            arguments=lambda threads, scale: [threads, at_least(500, 20000 * math.sqrt(scale)), 2000, "chip.nets", 32]),
+            arguments=lambda threads, scale: [threads, at_least(500, 35000 * math.sqrt(scale)), 2000, "chip.nets", 32]),
     Program("pbzip2", "", "/usr/bin/pbzip2", inputs=write_text, result_file="-",
             arguments=lambda threads, scale: [f"-p{threads}", "-k", "-c", "text"]),
 ]
