@@ -12,10 +12,10 @@ constexpr std::int64_t kFirstPatience = 32768;
 constexpr std::int64_t kPatience = 512;
 constexpr std::int64_t kLongestPatience = 1 << 20;
 // A stint pays if what is left of it without its exits, so many times over, is more than they took.
-// Code in the cache is 3 to 60 times slower than natively (docs/translator.md), but exits are not
-// all of what a stint loses by: who stays in the cache has much the same page faults there.
-// bench/programs, with 200 instead of 20, seconds of processor time, medians of three by turns:
-// radix 8.6 instead of 11.9, lu 1.9 instead of 2.4, the others as before. 60 and 1,000: as 200.
+// Code in the cache is 3 to 60 times slower than natively (docs/translator.md), and much of what
+// exits take is not saved by staying there, where the same pages fault. bench/programs, with 200
+// instead of 20, seconds of processor time, medians of three by turns: radix 8.6 instead of 11.9,
+// lu 1.9 instead of 2.4, the others as before. 60 and 1,000: as 200.
 constexpr std::uint64_t kGain = 200;
 // Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
 // it is seen that a native stint's first 400 us go to KVM's mending of translations
