@@ -138,9 +138,6 @@ std::string LibraryToComeFirst(int file) {
   return at == std::string::npos ? std::string() : std::string(text.c_str() + at);
 }
 
-// LD_PRELOAD can name no file whose name has one of these.
-constexpr const char* kNotInNames = ": ";
-
 std::string RuntimeLibrary() {
   std::string library = OwnExecutable();
   library.erase(library.rfind('/') + 1);
@@ -150,9 +147,8 @@ std::string RuntimeLibrary() {
 // The environment with our library in front of what the program preloads itself. It takes its name
 // out again when it is loaded. Unchanged where it is out of sight, as after chroot.
 std::vector<std::string> WithPreload(const std::vector<std::string>& environment, int program) {
+  if (!WhyRuntimeIsUnusable().empty()) return environment;
   std::string library = RuntimeLibrary();
-  if (access(library.c_str(), R_OK) != 0 || library.find_first_of(kNotInNames) != std::string::npos)
-    return environment;
   if (const std::string first = LibraryToComeFirst(program); !first.empty())
     library.insert(0, first + ":");
   constexpr const char* kVariable = "LD_PRELOAD=";
@@ -170,7 +166,7 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
 
 std::string WhyRuntimeIsUnusable() {
   const std::string library = RuntimeLibrary();
-  if (library.find_first_of(kNotInNames) != std::string::npos) {
+  if (library.find_first_of(": ") != std::string::npos) {
     return fmt::format(
         "'{}' cannot be preloaded, for its name has a space or a colon; move trapline and its "
         "library to another directory",
