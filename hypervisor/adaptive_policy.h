@@ -15,7 +15,7 @@ class AdaptivePolicy {
 
   // Accesses count from now on. `hot_after`: TrackOptions. Returns how many accesses the thread
   // makes in the cache before native code is tried for the first time.
-  std::int64_t Start(std::uint32_t hot_after);
+  std::int64_t Start(std::uint64_t now, std::uint32_t hot_after);
 
   // A stint begins. `accesses_left`: how many the thread was still to make in the cache, less than
   // 0 if it has made more. `repeats`: how many of all its accesses were repeats so far; a smaller
@@ -28,8 +28,9 @@ class AdaptivePolicy {
   void CountCacheFault(std::uint64_t took) { cache_faults_took_ += took + exit_cost_; }
   // The stint ends at the exit that began last. `rewatched`: Carrier. Returns how many accesses the
   // thread makes in the cache before native code is tried again: twice as many as last time if the
-  // stint has not paid, else half as many.
-  std::int64_t EndStint(std::uint64_t rewatched);
+  // stint has not paid, else half as many; of these fewer if they took long last time, unless
+  // hot_after says how many.
+  std::int64_t EndStint(std::uint64_t now, std::uint64_t rewatched);
   // Of the present stint, or of the last one.
   std::uint64_t stint_began() const { return native_since_; }
 
@@ -50,6 +51,11 @@ class AdaptivePolicy {
   // repeats; how many repeats there had been when the thread became native last.
   std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;
   std::uint64_t repeats_then_ = 0;
+  // When the thread came to the code cache last; how long kPatience accesses took in the last stay,
+  // page faults apart (ns); whether that matters.
+  std::uint64_t cached_since_ = 0;
+  double patience_took_ = 0;
+  bool bounds_time_ = true;
 };
 
 }  // namespace trapline

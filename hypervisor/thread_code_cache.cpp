@@ -74,7 +74,8 @@ void GuestThread::StartTracked() {
   if (native) process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(native);
   if (adaptive_)
-    GuestCodeCache::ThreadOf(*carrier_).leave_after = adaptive_->Start(options.hot_after);
+    GuestCodeCache::ThreadOf(*carrier_).leave_after =
+        adaptive_->Start(ProcessorTime(), options.hot_after);
 }
 
 void GuestThread::GoNative() {
@@ -121,7 +122,8 @@ bool GuestThread::EnterCache() {
     counters().native_time += ProcessorTime() - adaptive_->stint_began();
     ++counters().returns;
     returned_at_ = registers.rip;
-    thread.leave_after = adaptive_->EndStint(std::exchange(carrier_->rewatched, 0));
+    thread.leave_after =
+        adaptive_->EndStint(ProcessorTime(), std::exchange(carrier_->rewatched, 0));
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;

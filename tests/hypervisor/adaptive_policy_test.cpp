@@ -14,7 +14,7 @@ constexpr std::int64_t kFirst = 32768, kShortest = 512, kLongest = 1 << 20;
 // A thread whose stints all begin when it has made as many accesses in the cache as it was to make.
 class Thread {
  public:
-  explicit Thread(std::uint32_t hot_after = 0) : first(policy.Start(hot_after)) {}
+  explicit Thread(std::uint32_t hot_after = 0) : first(policy.Start(now, hot_after)) {}
 
   void BeginStint() { policy.BeginStint(now, 0, repeats); }
   // It is out of the guest `after` nanoseconds later, and handled `took` nanoseconds after that.
@@ -25,12 +25,17 @@ class Thread {
   // It meets a shared page `after` nanoseconds later. How long it stays in the cache then.
   std::int64_t EndStint(std::uint64_t after, std::uint64_t rewatched = 0) {
     policy.BeginExit(now += after);
-    return policy.EndStint(rewatched);
+    return policy.EndStint(now, rewatched);
   }
   // A stint without another exit, so long.
   std::int64_t Stint(std::uint64_t length) {
     BeginStint();
     return EndStint(length);
+  }
+  // A stint that pays, after a stay that took so long. How long the thread stays next.
+  std::int64_t StintAfterStayOf(std::uint64_t length) {
+    now += length;
+    return Stint(1'000'000'000);
   }
   // So many accesses of the present stay are repeats. Their weight, all stays taken together.
   double WeightAfter(std::uint64_t repeats_in_stay) {
@@ -39,8 +44,8 @@ class Thread {
     return policy.WeightOfRepeats();
   }
 
-  AdaptivePolicy policy{kExit};
   std::uint64_t now = 5'000'000, repeats = 0;
+  AdaptivePolicy policy{kExit};
   const std::int64_t first;
 };
 
@@ -85,10 +90,34 @@ TEST(AdaptivePolicy, PatienceIsNeverMoreThanTheLongest) {
   EXPECT_EQ(patience, kLongest);
 }
 
+// kShortest accesses may take 1 ms.
+TEST(AdaptivePolicy, AStayIsShorterWhereAccessesTookLong) {
+  Thread thread;
+  EXPECT_EQ(thread.StintAfterStayOf(1'000'000 * (kFirst / kShortest)), kShortest);
+  EXPECT_EQ(thread.StintAfterStayOf(4'000'000), kShortest / 4);
+  EXPECT_EQ(thread.StintAfterStayOf(250'000), kShortest);
+}
+
+TEST(AdaptivePolicy, AStayIsNeverVeryShort) {
+  Thread thread;
+  EXPECT_EQ(thread.StintAfterStayOf(1'000'000'000'000), 16);
+}
+
+TEST(AdaptivePolicy, TheTimeOfFaultsInTheCacheDoesNotShortenStays) {
+  Thread thread;
+  thread.policy.CountCacheFault(1'000'000'000);
+  EXPECT_EQ(thread.StintAfterStayOf(1'000'000'000), kShortest);
+}
+
+TEST(AdaptivePolicy, AStayThatIsAskedForIsNotShortened) {
+  Thread thread(700);
+  EXPECT_EQ(thread.StintAfterStayOf(1'000'000'000'000), 700);
+}
+
 TEST(AdaptivePolicy, StartForgetsPatience) {
   Thread thread;
   for (int i = 0; i < 20; ++i) thread.Stint(kTooShort);
-  EXPECT_EQ(thread.policy.Start(0), kFirst);
+  EXPECT_EQ(thread.policy.Start(thread.now, 0), kFirst);
   EXPECT_EQ(thread.Stint(kTooShort), 2 * kShortest);
 }
 
@@ -135,7 +164,7 @@ TEST(AdaptivePolicy, AStintWithoutAnExitBeforeIsOfNoUse) {
   thread.Stint(kLongEnough);
   thread.now += 1'000'000;
   thread.BeginStint();
-  EXPECT_EQ(thread.policy.EndStint(0), 2 * kShortest);
+  EXPECT_EQ(thread.policy.EndStint(thread.now, 0), 2 * kShortest);
 }
 
 TEST(AdaptivePolicy, StintBeganIsWhenItBegan) {
