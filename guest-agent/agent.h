@@ -166,6 +166,9 @@ struct ThreadPage {
   // By a sector's byte (sector_use.h): kLeaveOutReads, kLeaveOutWrites, both or neither. Set by the
   // monitor.
   alignas(1024) std::uint8_t need_not_tell[kSectorStates];
+  // RepeatMemory::line_mask of the thread's table, and how many accesses would have been repeats if
+  // it had been larger (DisplacedLine).
+  std::uint64_t repeat_line_mask, repeats_missed;
 };
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
@@ -200,6 +203,8 @@ static_assert(FutexField(offsetof(FutexState, return_address)) == TRAPLINE_FUTEX
 static_assert(FutexField(offsetof(FutexState, rsp)) == TRAPLINE_FUTEX_RSP);
 static_assert(offsetof(ThreadPage, need_not_tell) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_NEED_NOT_TELL);
+static_assert(offsetof(ThreadPage, repeat_line_mask) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_REPEAT_LINE_MASK);
 static_assert(FutexField(offsetof(FutexState, result)) == TRAPLINE_FUTEX_RESULT);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.

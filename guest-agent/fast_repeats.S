@@ -83,7 +83,7 @@ trapline_fast_repeat_\log2\()_\write:
     shr $2, %ecx
     .endif
     and $3, %ecx                    // first piece
-    and $((1 << TRAPLINE_REPEAT_LINE_BITS) - 1), %esi
+    and TRAPLINE_THREAD_REPEAT_LINE_MASK, %esi
     shl $6, %esi                    // LineOf
     add %rsi, %rdi
     // The line must be that of these bytes, no bit of which is left, with all bits that are wanted.

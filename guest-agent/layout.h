@@ -97,7 +97,7 @@
 #define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x200000)
 #define TRAPLINE_REPEAT_BLOCK_BITS 20
 #define TRAPLINE_REPEAT_USE_BITS 5
-#define TRAPLINE_REPEAT_LINE_BITS 18   // log2 of the number of a table's lines, of 64 bytes each
+#define TRAPLINE_REPEAT_LINE_BITS 18   // log2 of the most lines that a table has, of 64 bytes each
 #define TRAPLINE_REPEAT_TOLD_SHIFT 48  // in the first word of one
 #define TRAPLINE_REPEAT_BYTEWISE_BIT 47
 #define TRAPLINE_REPEAT_LINE_USE 8
@@ -158,6 +158,7 @@
 #define TRAPLINE_FUTEX_RESULT (TRAPLINE_THREAD_PAGE + 144)
 #define TRAPLINE_FUTEX_WAITS (TRAPLINE_THREAD_PAGE + 152)
 #define TRAPLINE_FUTEX_WAKES (TRAPLINE_THREAD_PAGE + 160)
+#define TRAPLINE_THREAD_REPEAT_LINE_MASK (TRAPLINE_THREAD_PAGE + 0x480)
 
 // Of futex(2), checked in hypervisor/futexes.cpp.
 #define TRAPLINE_FUTEX_CALL 202

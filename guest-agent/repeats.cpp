@@ -113,6 +113,22 @@ void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
   }
 }
 
+// The line `displaced` (0: none), told at `then`, has made room for `number`, told at `now`.
+void NoteDisplaced(unsigned slot, std::uint64_t displaced, std::uint32_t then, std::uint64_t number,
+                   std::uint32_t now) {
+  DisplacedLine* const lines = Repeats().displaced[slot];
+  if (const std::uint32_t hash = HashOfLine(number); IsSampled(hash)) {
+    DisplacedLine& line = lines[DisplacedIndex(hash)];
+    if (line.number == static_cast<std::uint32_t>(number) && line.use == now) {
+      ++Page().repeats_missed;
+      line = {};
+    }
+  }
+  if (displaced == 0) return;
+  if (const std::uint32_t hash = HashOfLine(displaced); IsSampled(hash))
+    lines[DisplacedIndex(hash)] = {static_cast<std::uint32_t>(displaced), then};
+}
+
 // The part was told, or is about to be.
 TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool write,
                                       std::uint32_t use) {
@@ -133,7 +149,9 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
     return;
   }
   // The place of something else. What was repeated there is told if it still holds.
-  if (entry != 0 && IsInPeace(line)) TakeRepeats(slot, line, QueueRepeat);
+  const bool displaces = entry != 0 && IsInPeace(line);
+  NoteDisplaced(slot, displaces ? entry & kLineNumber : 0, line.use, part.number, use);
+  if (displaces) TakeRepeats(slot, line, QueueRepeat);
   ForgetMoments(line);
   // Who ends this peace is to find the line.
   if ((part.number & kBytewise) != 0) {
@@ -168,7 +186,8 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
   if (registers == nullptr && !site->atomic && !site->done && (site->plain || !site->write) &&
       user <= kRepeatThreads && MayRepeat(address, site->size)) {
     const unsigned slot = user - 1;
-    const bool told = ForEachPart(address, site->size, [&](const LinePart& part) {
+    const std::uint32_t mask = LineMaskOf(slot);
+    const bool told = ForEachPart(address, site->size, mask, [&](const LinePart& part) {
       const RepeatLine& line = TableOf(slot)[part.line];
       const std::uint64_t entry = __atomic_load_n(&line.entry, __ATOMIC_RELAXED);
       const std::uint64_t wanted = part.wanted(site->write);
@@ -177,13 +196,13 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
     if (told) {
       std::uint32_t moment = static_cast<std::uint32_t>(NextEvent());
       if (moment == 0) --moment;  // a little too early
-      ForEachPart(address, site->size, [&](const LinePart& part) {
+      ForEachPart(address, site->size, mask, [&](const LinePart& part) {
         Note(slot, part, *site, moment);
         return true;
       });
       // Who has ended the peace meanwhile, or discarded the table, may not have seen the note.
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
-      if (ForEachPart(address, site->size, [&](const LinePart& part) {
+      if (ForEachPart(address, site->size, mask, [&](const LinePart& part) {
             const RepeatLine& line = TableOf(slot)[part.line];
             return NumberOf(line) == part.number && IsInPeace(line);
           })) {
@@ -216,7 +235,7 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
     });
     return false;
   }
-  ForEachPart(address, size, [&](const LinePart& part) {
+  ForEachPart(address, size, LineMaskOf(user - 1), [&](const LinePart& part) {
     if (comes_later(part.index)) return true;
     const std::uint32_t use = TouchIndex(part.index, touch, user);
     if (!write || !IsUsedAtomically(use & kBlockUseMask)) NoteTold(user - 1, part, write, use);

@@ -38,7 +38,7 @@ inline constexpr unsigned kRepeatBlock = 16;    // bytes
 inline constexpr unsigned kRepeatWord = 4;      // bytes
 inline constexpr unsigned kRepeatPieces = 4;    // words of a block, bytes of a word
 inline constexpr std::uint32_t kRepeatBlocks = 1u << TRAPLINE_REPEAT_BLOCK_BITS;
-inline constexpr std::uint32_t kRepeatLines = 1u << TRAPLINE_REPEAT_LINE_BITS;
+inline constexpr std::uint32_t kRepeatLines = 1u << TRAPLINE_REPEAT_LINE_BITS;  // at most
 inline constexpr std::uint32_t kLinesInPage = 64;
 inline constexpr std::size_t kRepeatHugePage = 2 << 20;  // bytes
 
@@ -96,10 +96,27 @@ constexpr std::uint64_t AddressOf(std::uint64_t number) {
 constexpr std::uint32_t IndexOfLine(std::uint64_t number) {
   return IndexOf(AddressOf(number) / kRepeatBlock);
 }
-// Where they are in a table: that of a block, and those of its words.
-constexpr std::uint32_t LineOf(std::uint32_t index) { return index & (kRepeatLines - 1); }
-constexpr std::uint32_t BytewiseLineOf(std::uint32_t index, unsigned word) {
-  return (index * kRepeatPieces + word) & (kRepeatLines - 1);
+// Where they are in a table with this line_mask: that of a block, and those of its words.
+constexpr std::uint32_t LineOf(std::uint32_t index, std::uint32_t mask) { return index & mask; }
+constexpr std::uint32_t BytewiseLineOf(std::uint32_t index, unsigned word, std::uint32_t mask) {
+  return (index * kRepeatPieces + word) & mask;
+}
+
+// A line that had to make room for another although it was good, if IsSampled. Who tells of the
+// same again, at the same use, has a table that is too small for what it comes back to; one that
+// is full of what is used once only is not.
+struct DisplacedLine {
+  std::uint32_t number;  // the lower half
+  std::uint32_t use;
+};
+inline constexpr unsigned kDisplacedSample = 64;  // one of so many
+inline constexpr std::uint32_t kDisplacedLines = 4096;
+constexpr std::uint32_t HashOfLine(std::uint64_t number) {
+  return static_cast<std::uint32_t>(number * 0x9e3779b97f4a7c15u >> 32);
+}
+constexpr bool IsSampled(std::uint32_t hash) { return hash % kDisplacedSample == 0; }
+constexpr std::uint32_t DisplacedIndex(std::uint32_t hash) {
+  return hash / kDisplacedSample % kDisplacedLines;
 }
 
 // The part of an access that belongs to one line.
@@ -125,14 +142,14 @@ constexpr bool MayRepeat(std::uint64_t address, std::uint64_t size) {
 }
 
 // Calls visit(const LinePart&) -> bool for the parts of an access that MayRepeat, until one
-// answers false. Whether none did.
+// answers false. Whether none did. `mask`: the table's line_mask.
 template <class Visit>
 [[gnu::always_inline]] constexpr bool ForEachPart(std::uint64_t address, std::uint64_t size,
-                                                  Visit&& visit) {
+                                                  std::uint32_t mask, Visit&& visit) {
   if ((address | size) % kRepeatWord != 0) {
     const std::uint32_t index = IndexOf(address / kRepeatBlock);
     return visit(LinePart{kBytewise | address / kRepeatWord, index,
-                          BytewiseLineOf(index, address % kRepeatBlock / kRepeatWord),
+                          BytewiseLineOf(index, address % kRepeatBlock / kRepeatWord, mask),
                           static_cast<std::uint32_t>(address % kRepeatWord),
                           static_cast<std::uint32_t>(size)});
   }
@@ -142,7 +159,7 @@ template <class Visit>
     const std::uint64_t next = (block + 1) * kRepeatBlock;
     const std::uint32_t index = IndexOf(block);
     const std::uint64_t length = (next < end ? next : end) - address;
-    if (!visit(LinePart{block, index, LineOf(index),
+    if (!visit(LinePart{block, index, LineOf(index, mask),
                         static_cast<std::uint32_t>(address % kRepeatBlock / kRepeatWord),
                         static_cast<std::uint32_t>(length / kRepeatWord)})) {
       return false;
@@ -171,8 +188,13 @@ struct RepeatMemory {
   std::uint64_t enabled;                  // else nothing is a repeat
   std::uint64_t keeps_sector_use;         // else sectors never settle
   std::uint64_t threads[kRepeatThreads];  // logical number + 1; 0: free
+  // How many lines each thread's table has, less one; a power of two less one. Changes when the
+  // thread is not about to find or to note a repeat, and has none noted: so who has changed a
+  // block's word and asks then where the thread's lines are finds what was noted before.
+  std::uint32_t line_mask[kRepeatThreads];
   // Which pages of a table have an entry, a bit each.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
+  DisplacedLine displaced[kRepeatThreads][kDisplacedLines];
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
@@ -214,15 +236,20 @@ inline bool IsInPeace(const RepeatLine& line) {
   return line.use == WordOf(IndexOfLine(NumberOf(line)));
 }
 
+inline std::uint32_t LineMaskOf(unsigned slot) {
+  return __atomic_load_n(&Repeats().line_mask[slot], __ATOMIC_ACQUIRE);
+}
+
 // Calls visit(RepeatLine&) for the lines of a table where the blocks with this index have their
 // places: those of others may be there.
 template <class Visit>
 void ForEachLineOf(unsigned slot, std::uint32_t index, Visit&& visit) {
   RepeatLine* const table = TableOf(slot);
-  visit(table[LineOf(index)]);
+  const std::uint32_t mask = LineMaskOf(slot);
+  visit(table[LineOf(index, mask)]);
   const unsigned words = __atomic_load_n(&Repeats().bytewise[index], __ATOMIC_ACQUIRE);
   for (unsigned word = 0; words >> word != 0; ++word) {
-    if ((words >> word & 1) != 0) visit(table[BytewiseLineOf(index, word)]);
+    if ((words >> word & 1) != 0) visit(table[BytewiseLineOf(index, word, mask)]);
   }
 }
 

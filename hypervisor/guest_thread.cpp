@@ -126,6 +126,12 @@ int GuestThread::Run() {
   return exit_status_;
 }
 
+// At exits that are not in the agent's search for repeats.
+void GuestThread::GrowRepeatTable() {
+  if (Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking())
+    tracking->GrowRepeatTable(*carrier_);
+}
+
 void GuestThread::HandleExit() {
   Vcpu& vcpu = carrier_->vcpu();
   const kvm_run& run = vcpu.run();
@@ -133,6 +139,7 @@ void GuestThread::HandleExit() {
     DeliverPageFault();
     place_ = Place::kException;
     exception_vector_ = kVectorPageFault;
+    GrowRepeatTable();
     HandleException(kVectorPageFault);
     return;
   }
@@ -141,6 +148,7 @@ void GuestThread::HandleExit() {
     if (run.io.port == TRAPLINE_PORT_SYSTEM_CALL &&
         (IsAt(rip, trapline_agent_syscall_ring3) || IsAt(rip, trapline_agent_syscall_ring0))) {
       place_ = Place::kSystemCall;
+      GrowRepeatTable();
       HandleSystemCall();
       return;
     }
@@ -148,6 +156,7 @@ void GuestThread::HandleExit() {
       if (const auto slot = SlotOf(rip)) {
         place_ = Place::kException;
         exception_vector_ = *slot;
+        GrowRepeatTable();
         HandleException(*slot);
         return;
       }
@@ -174,6 +183,7 @@ void GuestThread::HandleExit() {
          rip - TRAPLINE_AGENT_REPEATS < agent::RepeatsSize())) {
       place_ = Place::kProgram;
       if (Tracking* const tracking = process_->tracking()) tracking->MakeRoom(*carrier_);
+      if (IsAt(rip, trapline_agent_cache_full)) GrowRepeatTable();
       return;
     }
     if (run.io.port == TRAPLINE_PORT_QUEUE_FULL && IsAt(rip, trapline_agent_event_fiber)) {

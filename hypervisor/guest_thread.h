@@ -125,6 +125,7 @@ class GuestThread {
   void HandleExit();
   void DropOutdatedCode();
   void HandleInterruption();
+  void GrowRepeatTable();
   void RunToExit();
   void HandleMemoryError();
   void HandleSystemCall();

@@ -32,6 +32,9 @@ struct RepeatedAccess {
 
 class RepeatTables {
  public:
+  // 2 MiB of lines.
+  static constexpr std::uint32_t kFirstLines = 1 << 15;
+
   using Tell = std::function<void(const RepeatedAccess&)>;
 
   // `next_event`: the number that the next event of any thread will have.
@@ -39,7 +42,8 @@ class RepeatTables {
 
   // From now on threads are looked at (Add), and the search begins when `after` accesses have been
   // told. Needs the memory at TRAPLINE_REPEATS.
-  void Start(std::uint64_t after);
+  // Tables have `lines` lines at first, a power of two from agent::kLinesInPage to kRepeatLines.
+  void Start(std::uint64_t after, std::uint32_t lines = kFirstLines);
   bool started() const { return started_; }
   // What has been repeated is told; no more from now on.
   void End(std::uint64_t before);
@@ -70,6 +74,14 @@ class RepeatTables {
   void OnBlock(ThreadId thread, bool freed, std::uint64_t start, std::uint64_t end,
                std::uint64_t number);
 
+  // Whether a larger table would have found many more repeats of the thread's since that was asked
+  // last.
+  // To be asked by the thread itself; needs no lock.
+  bool IsFull(unsigned slot);
+  // Doubles it, unless it is as large as can be. The thread must not be in the agent's search. What
+  // it has repeated is told; if some of that was not before `before`, the table stays as it is.
+  void Grow(unsigned slot, std::uint64_t before);
+
   void TellAll(std::uint64_t before);
   // A moment has been told of. After many, so that the detector need not know them for ever, all
   // that was repeated is told.
@@ -86,6 +98,9 @@ class RepeatTables {
  private:
   void TouchBlock(std::uint32_t index, agent::Touch touch, std::uint32_t user, const Tell& tell);
   void ClearTable(unsigned slot);
+  void SetLines(unsigned slot, std::uint32_t lines);
+  // It has no memory from now on, and no entries before.
+  static void DiscardTable(unsigned slot);
   // As Clear, and the tables have no memory from now on.
   void Discard();
   void TellTable(unsigned slot, std::uint64_t before);
@@ -94,15 +109,21 @@ class RepeatTables {
   const std::function<std::uint64_t()> next_event_;
   const Tell tell_;
   bool started_ = false;
-  std::array<const agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
-  unsigned moments_ = 0;                                                 // since all was told
-  std::uint64_t first_trial_ = 0;                                        // checks
-  std::uint64_t weigh_at_ = 0;                                           // checks
-  std::uint64_t pause_ = 0;                                              // the next one, in checks
-  std::uint64_t counted_ = 0;  // when that was weighed last
+  std::array<agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
+  unsigned moments_ = 0;                                           // since all was told
+  std::uint64_t first_trial_ = 0;                                  // checks
+  std::uint64_t weigh_at_ = 0;                                     // checks
+  std::uint64_t pause_ = 0;                                        // the next one, in checks
+  std::uint64_t counted_ = 0;                                      // when that was weighed last
   // A pause has begun before this event, and the tables have not been discarded; 0: no.
   std::uint64_t discard_after_ = 0;
-  unsigned drains_ = 0;      // since then
+  unsigned drains_ = 0;  // since then
+  std::uint32_t first_lines_ = kFirstLines;
+  // ThreadPage::repeats_missed and queue_head when a table was last asked whether it is full.
+  struct Growth {
+    std::uint64_t missed, queued;
+  };
+  std::array<Growth, agent::kRepeatThreads> growth_{};
   std::uint64_t ended_ = 0;  // of threads that are gone
 };
 

@@ -921,6 +921,17 @@ void Tracking::MakeRoom(Carrier& carrier) {
   Drain();
 }
 
+void Tracking::GrowRepeatTable(Carrier& carrier) {
+  const std::uint64_t user = carrier.thread_page().repeat_user;
+  if (user < 1 || user > agent::kRepeatThreads) return;
+  const auto slot = static_cast<unsigned>(user - 1);
+  if (!repeats_.IsFull(slot)) return;
+  const std::lock_guard lock(mutex_);
+  carrier.take_number();
+  DrainLocked();
+  repeats_.Grow(slot, handled_);
+}
+
 void Tracking::DrainAll() {
   const std::lock_guard lock(mutex_);
   if (!threads_.empty()) threads_.front()->take_number();

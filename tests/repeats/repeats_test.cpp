@@ -118,12 +118,15 @@ AgentMemory& Memory() {
   return memory;
 }
 
+constexpr std::uint32_t kFewLines = agent::kLinesInPage;  // of a table, at least
+
 // Feeds a detector with what the agent tells of an execution, as Tracking does.
 class Execution {
  public:
   // An event is handled when `lag` later ones have happened, or when it must be. Each `watched`th
-  // access is seen by the monitor, not by the agent; 0: none.
-  explicit Execution(unsigned lag, unsigned watched = 0)
+  // access is seen by the monitor, not by the agent; 0: none. Tables have `lines` at first.
+  explicit Execution(unsigned lag, unsigned watched = 0,
+                     std::uint32_t lines = RepeatTables::kFirstLines)
       : lag_(lag),
         watched_(watched),
         detector_(MakeDetector("fasttrack", {.all_races = true})),
@@ -134,15 +137,18 @@ class Execution {
     // What the execution before has left, without touching all of it.
     for (const std::uint32_t index : touched_) {
       repeats.use[index] = 0;
-      for (auto& table : agent::TableMemory().tables) {
-        table[agent::LineOf(index)] = {};
-        for (unsigned word = 0; word < agent::kRepeatPieces; ++word)
-          table[agent::BytewiseLineOf(index, word)] = {};
+      for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+        agent::RepeatLine* const table = agent::TableOf(slot);
+        for (std::uint32_t size = kFewLines; size <= agent::kRepeatLines; size *= 2) {
+          table[agent::LineOf(index, size - 1)] = {};
+          for (unsigned word = 0; word < agent::kRepeatPieces; ++word)
+            table[agent::BytewiseLineOf(index, word, size - 1)] = {};
+        }
       }
     }
     touched_.clear();
     sites_.clear();
-    tables_.Start(0);
+    tables_.Start(0, lines);
     tables_.Weigh(0, 0);
     for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread)
       slots_[thread] = tables_.Add(pages_[thread], thread);
@@ -194,6 +200,9 @@ class Execution {
     handled_ = Memory().next_event();
   }
   void TellAll() { tables_.TellAll(handled_); }
+  bool IsFull(ThreadId thread) { return tables_.IsFull(*slots_[thread]); }
+  void Grow(ThreadId thread) { tables_.Grow(*slots_[thread], handled_); }
+  std::uint32_t LinesOf(ThreadId thread) const { return agent::LineMaskOf(*slots_[thread]) + 1; }
   void Weigh(std::uint64_t checks) { tables_.Weigh(checks, handled_); }
 
   // The thread's last access was none.
@@ -256,6 +265,8 @@ class Execution {
     fast_repeats_ += fast ? 1 : 0;
     not_fast_repeats_ += repeats && !fast ? 1 : 0;
     pages_[event.thread].repeats = page.repeats;
+    pages_[event.thread].repeats_missed = page.repeats_missed;
+    pages_[event.thread].queue_head += page.queue_head + (repeats ? 0 : 1);
     const bool stall =
         stalls_ && event.kind == EventKind::kRead && page.queue_head != 0 && stalled_by_ == kNobody;
     if (stall) stalled_by_ = event.thread;
@@ -359,7 +370,7 @@ std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
 TEST(Repeats, FastTrackFindsTheSameRaces) {
   const std::uint64_t first = FromEnvironment("TRAPLINE_FIRST_TRACE", 1);
   const std::uint64_t last = first + FromEnvironment("TRAPLINE_TRACES", 20000);
-  std::uint64_t repeats = 0, racy = 0, fast = 0;
+  std::uint64_t repeats = 0, racy = 0, fast = 0, events = 0, grown = 0;
   for (std::uint64_t seed = first; seed < last; ++seed) {
     TraceOptions options;
     options.seed = seed;
@@ -372,12 +383,18 @@ TEST(Repeats, FastTrackFindsTheSameRaces) {
     options.overlaps = seed / 7 % 2 == 0;
     options.words = 1 + static_cast<int>(seed / 11 % 8);
     const auto fails = [&](const std::vector<Event>& trace) {
-      Execution execution(static_cast<unsigned>(seed % 13), static_cast<unsigned>(seed / 13 % 9));
+      const bool grows = seed % 2 == 1;
+      Execution execution(static_cast<unsigned>(seed % 13), static_cast<unsigned>(seed / 13 % 9),
+                          grows ? kFewLines : RepeatTables::kFirstLines);
       if (seed % 3 == 0) execution.OnlySlowly();
       if (seed % 4 == 0) execution.Stall();
       for (const Event& event : trace) {
         execution.Do(event);
         if (seed % 17 == 0) execution.TellAll();
+        if (grows && ++events % 29 == 0 && event.kind != EventKind::kThreadEnd) {
+          execution.Grow(event.thread);
+          grown += execution.LinesOf(event.thread) > kFewLines ? 1 : 0;
+        }
       }
       execution.HandleAll();
       repeats += execution.repeats();
@@ -408,6 +425,7 @@ TEST(Repeats, FastTrackFindsTheSameRaces) {
   EXPECT_GT(repeats, (last - first) / 2);
   EXPECT_GT(fast, repeats / 2);
   EXPECT_GT(racy, (last - first) / 10);
+  EXPECT_GT(grown, (last - first) / 10);
 }
 
 // Thread 0 writes the same bytes by the same instruction in one epoch after the other.
@@ -456,6 +474,59 @@ std::size_t TablePages() {
 constexpr std::uint64_t kAfterTrial = std::uint64_t{1} << 21;
 constexpr std::uint64_t kAfterPause = std::uint64_t{1} << 30;
 constexpr int kManyDrains = 100;
+
+// So many blocks one after the other, as often as that.
+void ReadBlocks(Execution& execution, std::uint64_t address, std::uint64_t blocks, int passes) {
+  for (int pass = 0; pass < passes; ++pass) {
+    for (std::uint64_t i = 0; i < blocks; ++i)
+      execution.Do(Read(0, address + i * agent::kRepeatBlock, 8, 1));
+  }
+}
+
+TEST(Repeats, ATableGrowsWhereItsThreadComesBackToMore) {
+  constexpr std::uint64_t kBlocks = 4096;
+  Execution execution(0, 0, kFewLines);
+  ReadBlocks(execution, 0x100000, kBlocks, 20);
+  EXPECT_EQ(execution.repeats(), 0u);
+  EXPECT_TRUE(execution.IsFull(0));
+  EXPECT_FALSE(execution.IsFull(0)) << "nothing has happened since";
+  while (execution.LinesOf(0) < kBlocks) execution.Grow(0);
+  ReadBlocks(execution, 0x100000, kBlocks, 20);
+  EXPECT_EQ(execution.repeats(), 19 * kBlocks);
+  EXPECT_FALSE(execution.IsFull(0));
+}
+
+TEST(Repeats, ATableThatIsFullOfWhatIsUsedOnceIsLargeEnough) {
+  Execution execution(0, 0, kFewLines);
+  ReadBlocks(execution, 0x100000, 80'000, 1);
+  EXPECT_FALSE(execution.IsFull(0));
+}
+
+TEST(Repeats, ATableGrowsOnlySoFar) {
+  Execution execution(0);
+  for (int i = 0; i < 20; ++i) execution.Grow(0);
+  EXPECT_EQ(execution.LinesOf(0), agent::kRepeatLines);
+}
+
+// What was noted before is told, and what cannot be told yet keeps the table as it is.
+TEST(Repeats, WhatWasRepeatedOutlivesGrowth) {
+  Execution execution(100);
+  execution.Do(Fork(0, 1));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  execution.Do(Release(0, 7));
+  execution.Do(Acquire(1, 7));
+  execution.Do(Read(0, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 1u);
+  execution.Grow(0);
+  EXPECT_EQ(execution.LinesOf(0), RepeatTables::kFirstLines);
+  execution.Do(Release(1, 8));
+  execution.HandleAll();
+  execution.Grow(0);
+  EXPECT_EQ(execution.LinesOf(0), 2 * RepeatTables::kFirstLines);
+  execution.Do(Write(1, 0x1000, 8, 3));
+  execution.HandleAll();
+  EXPECT_EQ(execution.detector().races().size(), 1u);
+}
 
 // What was repeated is told before the tables give their memory back, and later they are used
 // again.
