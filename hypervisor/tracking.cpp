@@ -396,7 +396,8 @@ void Tracking::DrainLocked() {
     if (queue.tail == queue.head)
       queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(first));
   }
-  handled_ = std::max(handled_, next_event);
+  // Of what has no number of its own, more may come that belongs before this one.
+  handled_ = next_event;
   repeats_.Weigh(statistics_.checks, handled_);
   sector_uses_.Age();
   batch_.Finish();

@@ -319,7 +319,7 @@ class Execution {
   void HandleFirst() {
     Pending first = pending_.front();
     pending_.pop_front();
-    handled_ = std::max(handled_, first.number + 1);
+    handled_ = std::max(handled_, first.number + (first.plain == nullptr ? 1 : 0));
     if (first.event.kind == EventKind::kClearHistory) {
       tables_.OnBlock(first.event.thread, first.frees, first.event.address,
                       first.event.address + first.event.size, first.number);
