@@ -31,14 +31,12 @@ class UnseenLoads {
     } else if (reads_.size() < kMostReads) {
       reads_.push_back(access.address);
     } else {
-      read_more_ = true;
+      NoteMore(access.address);
     }
   }
-  // Whether it has read the word plainly in its epoch, and so might read it again unseen; so it is
-  // of all words when it has read too many.
-  bool MayReadAgain(std::uint64_t address) const {
-    return read_more_ || std::find(reads_.begin(), reads_.end(), address) != reads_.end();
-  }
+  // Whether it has read the word plainly in its epoch, and so might read it again unseen. Of one in
+  // sixty other words, too, when it has read 65,000, of one in six when it has read 260,000.
+  bool MayReadAgain(std::uint64_t address) const;
   // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
   void NoteMayPoll() { may_poll_ = true; }
   bool may_poll() const { return may_poll_; }
@@ -60,7 +58,7 @@ class UnseenLoads {
     watched_.clear();
     may_poll_ = false;
     reads_.clear();
-    read_more_ = false;
+    more_reads_.clear();
   }
   // What it has repeated at an earlier moment was in an epoch that is over; 0: nothing is.
   std::uint64_t epoch_start() const { return epoch_start_; }
@@ -68,12 +66,15 @@ class UnseenLoads {
  private:
   static constexpr std::size_t kMostReads = 4096;
 
+  void NoteMore(std::uint64_t address);
+
   std::vector<Word> watched_;
   std::uint64_t taken_in_ = 0;  // number of releases when it last was; 0: a word is new
   std::uint64_t epoch_start_ = 0;
-  // What it has read plainly since its epoch began; more than that when there were too many.
+  // What it has read plainly since its epoch began; what more that was, two bits each by hashes of
+  // the address (Bloom, CACM 1970).
   std::vector<std::uint64_t> reads_;
-  bool read_more_ = false;
+  std::vector<std::uint64_t> more_reads_;
   bool may_poll_ = false;
 };
 
