@@ -277,19 +277,21 @@ void RepeatTables::Grow(unsigned slot, std::uint64_t before) {
   const std::uint32_t lines = agent::LineMaskOf(slot) + 1;
   if (!started_ || lines == agent::kRepeatLines) return;
   TellTable(slot, before);
+  // Where the peace has ended somebody may be taking what was noted.
+  const auto for_each_good_line = [slot](auto&& visit) {
+    ForEachLine(slot, [&](RepeatLine& line) {
+      if (agent::NumberOf(line) != 0 && IsInPeace(line)) visit(line);
+    });
+  };
   bool later = false;
-  ForEachLine(slot, [&](const RepeatLine& line) {
+  for_each_good_line([&](const RepeatLine& line) {
     for (const auto& moments : line.moments) {
       for (const std::uint32_t& moment : moments)
-        later = later || (__atomic_load_n(&moment, __ATOMIC_ACQUIRE) != 0 && IsInPeace(line));
+        later = later || __atomic_load_n(&moment, __ATOMIC_ACQUIRE) != 0;
     }
   });
   if (later) return;
-  // Where the peace has ended somebody may be taking what was noted.
-  ForEachLine(slot, [](RepeatLine& line) {
-    if (agent::NumberOf(line) != 0 && IsInPeace(line))
-      __atomic_store_n(&line.entry, 0, __ATOMIC_RELEASE);
-  });
+  for_each_good_line([](RepeatLine& line) { __atomic_store_n(&line.entry, 0, __ATOMIC_RELEASE); });
   SetLines(slot, 2 * lines);
 }
 
@@ -345,7 +347,7 @@ void RepeatTables::DiscardTable(unsigned slot) {
 void RepeatTables::Discard() {
   // In this order no line is left that is not known as used.
   for (auto& used : Repeats().used) std::ranges::fill(used, 0);
-  madvise(&agent::TableMemory(), sizeof(agent::RepeatTableMemory), MADV_DONTNEED);
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) DiscardTable(slot);
   discard_after_ = 0;
 }
 

@@ -41,8 +41,8 @@ class RepeatTables {
   RepeatTables(std::function<std::uint64_t()> next_event, Tell tell);
 
   // From now on threads are looked at (Add), and the search begins when `after` accesses have been
-  // told. Needs the memory at TRAPLINE_REPEATS.
-  // Tables have `lines` lines at first, a power of two from agent::kLinesInPage to kRepeatLines.
+  // told. Needs the memory at TRAPLINE_REPEATS. Tables have `lines` lines at first, a power of two
+  // from agent::kLinesInPage to agent::kRepeatLines.
   void Start(std::uint64_t after, std::uint32_t lines = kFirstLines);
   bool started() const { return started_; }
   // What has been repeated is told; no more from now on.
@@ -75,8 +75,7 @@ class RepeatTables {
                std::uint64_t number);
 
   // Whether a larger table would have found many more repeats of the thread's since that was asked
-  // last.
-  // To be asked by the thread itself; needs no lock.
+  // last. To be asked by the thread itself; needs no lock.
   bool IsFull(unsigned slot);
   // Doubles it, unless it is as large as can be. The thread must not be in the agent's search. What
   // it has repeated is told; if some of that was not before `before`, the table stays as it is.

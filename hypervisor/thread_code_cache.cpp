@@ -118,12 +118,12 @@ bool GuestThread::EnterCache() {
   process_->tracking()->SetFrames(*carrier_, caller);
   EnterView(View::kClosed);
   if (adaptive_ && carrier_->native()) {
+    const std::uint64_t now = ProcessorTime();
     carrier_->SetNative(false);
-    counters().native_time += ProcessorTime() - adaptive_->stint_began();
+    counters().native_time += now - adaptive_->stint_began();
     ++counters().returns;
     returned_at_ = registers.rip;
-    thread.leave_after =
-        adaptive_->EndStint(ProcessorTime(), std::exchange(carrier_->rewatched, 0));
+    thread.leave_after = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;

@@ -150,11 +150,11 @@ class Tracking {
   // Sees to it that the thread's queue, which is full, has room: by Drain, unless another thread is
   // just doing that.
   void MakeRoom(Carrier& carrier);
+  // ... and all repeats: nothing refers to the code cache's sites any more.
+  void DrainAll();
   // Larger tables for a thread that repeats more than its own has room for. It is not in the
   // agent's search for repeats.
   void GrowRepeatTable(Carrier& carrier);
-  // ... and all repeats: nothing refers to the code cache's sites any more.
-  void DrainAll();
 
   // Instructions that count as atomic since this was last asked: code that was translated from them
   // is out of date.

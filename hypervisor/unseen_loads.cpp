@@ -1,5 +1,6 @@
 #include "hypervisor/unseen_loads.h"
 
+#include "detector/hash.h"
 #include "guest-agent/sector_use.h"
 
 namespace trapline {
@@ -11,7 +12,7 @@ constexpr unsigned kBits = 20;  // log2 of the bits of more_reads_
 // Calls visit(word, bit) for the two bits of an address.
 template <class Visit>
 void ForEachBit(std::uint64_t address, Visit&& visit) {
-  const std::uint64_t hash = address * 0x9e3779b97f4a7c15u;
+  const std::uint64_t hash = HashOf(address);
   for (const unsigned shift : {64 - kBits, 64 - 2 * kBits}) {
     const std::uint64_t at = hash >> shift & ((1u << kBits) - 1);
     visit(at / 64, std::uint64_t{1} << at % 64);

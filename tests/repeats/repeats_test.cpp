@@ -508,15 +508,20 @@ TEST(Repeats, ATableGrowsOnlySoFar) {
   EXPECT_EQ(execution.LinesOf(0), agent::kRepeatLines);
 }
 
-// What was noted before is told, and what cannot be told yet keeps the table as it is.
-TEST(Repeats, WhatWasRepeatedOutlivesGrowth) {
-  Execution execution(100);
+// Thread 0 repeats a read, of which thread 1 knows the first time only.
+void RepeatARead(Execution& execution) {
   execution.Do(Fork(0, 1));
   execution.Do(Read(0, 0x1000, 8, 1));
   execution.Do(Release(0, 7));
   execution.Do(Acquire(1, 7));
   execution.Do(Read(0, 0x1000, 8, 1));
   EXPECT_EQ(execution.repeats(), 1u);
+}
+
+// What was noted before is told, and what cannot be told yet keeps the table as it is.
+TEST(Repeats, WhatWasRepeatedOutlivesGrowth) {
+  Execution execution(100);
+  RepeatARead(execution);
   execution.Grow(0);
   EXPECT_EQ(execution.LinesOf(0), RepeatTables::kFirstLines);
   execution.Do(Release(1, 8));
@@ -558,12 +563,7 @@ TEST(Repeats, TablesThatDoNotPayHaveNoMemory) {
 // the tables are.
 TEST(Repeats, WhatCannotBeToldYetOutlivesTheTrial) {
   Execution execution(100);
-  execution.Do(Fork(0, 1));
-  execution.Do(Read(0, 0x1000, 8, 1));
-  execution.Do(Release(0, 7));
-  execution.Do(Acquire(1, 7));
-  execution.Do(Read(0, 0x1000, 8, 1));
-  EXPECT_EQ(execution.repeats(), 1u);
+  RepeatARead(execution);
   for (int i = 0; i < kManyDrains; ++i) execution.Weigh(kAfterTrial);
   execution.Do(Write(1, 0x1000, 8, 3));
   execution.Do(Release(1, 8));
