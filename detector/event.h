@@ -94,6 +94,9 @@ constexpr bool IsWrite(EventKind kind) {
 constexpr bool IsOfLock(EventKind kind) {
   return kind >= EventKind::kAcquire && kind <= EventKind::kReleaseShared;
 }
+constexpr bool IsEdge(EventKind kind) {
+  return kind == EventKind::kHappensBefore || kind == EventKind::kHappensAfter;
+}
 // An event that orders threads (atomics do both: they are accesses and synchronise).
 constexpr bool IsSynchronisation(EventKind kind) {
   return kind >= EventKind::kAtomicRead && kind <= EventKind::kBarrierLeave;

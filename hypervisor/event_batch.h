@@ -26,6 +26,25 @@ class EventBatch {
 
   // The next event, to be filled in; the reference is good until the next call of any member.
   Event& Add() { return events_.emplace_back(); }
+  // Synchronisation the monitor saw itself (files, thread ends).
+  void AddEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
+    Event& edge = Add();
+    edge.kind = kind;
+    edge.thread = thread;
+    edge.address = key;
+    TellIfMany();
+  }
+  // The thread may have seen what was released to [address, address + size) by atomic accesses.
+  void AddAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+    Event& read = Add();
+    read.kind = EventKind::kAtomicRead;
+    read.order = MemoryOrder::kAcquire;
+    read.flags = kOnlyOrders;
+    read.thread = thread;
+    read.address = address;
+    read.size = size;
+    TellIfMany();
+  }
   // To be called once an access has been filled in: there are not many that wait.
   void TellIfMany() {
     if (events_.size() >= kMost) Tell();

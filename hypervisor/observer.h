@@ -23,9 +23,9 @@ constexpr std::uint64_t DescriptorAddress(int descriptor) {
   return kDescriptorAddresses + 8 * static_cast<std::uint64_t>(descriptor);
 }
 
-// Keys of OnEdge below are addresses of the program's, what it names itself, and what its system
-// calls order (system_call_effects.cpp). From here on they are the monitor's own bookkeeping, which
-// orders whatever the program says of its synchronisation.
+// Keys of edges (OnCachedAccesses below) are addresses of the program's, what it names itself, and
+// what its system calls order (system_call_effects.cpp). From here on they are the monitor's own
+// bookkeeping, which orders whatever the program says of its synchronisation.
 inline constexpr std::uint64_t kMonitorKeys = 0x7dull << 56;
 // By thread: what the user-level threads that it has run have done on it; ...
 inline constexpr std::uint64_t kCarrierKeys = kMonitorKeys;
@@ -70,7 +70,9 @@ class ExecutionObserver {
   // (InternFrame): the calls it stands in. Among them, as OnRuntimeEvent has it, is the taking and
   // giving back of locks: kAcquire, kRelease, kAcquireShared, kReleaseShared, with the
   // trapline_lock_kind as Event::size, each behind a kAtomicRead of no bytes, which is to become
-  // the look at the lock itself. What the span holds may be changed.
+  // the look at the lock itself. So is synchronisation that the monitor saw itself: kHappensBefore
+  // and kHappensAfter, and kAtomicRead with kOnlyOrders, by which the thread may have seen what was
+  // released to the bytes by atomic accesses. What the span holds may be changed.
   virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
   // What was told so has been dealt with when this returns, races included. All other calls but
   // those that ask do that first.
@@ -89,8 +91,6 @@ class ExecutionObserver {
   // of that code.
   virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                      std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
-  // The thread may have seen what was released to [address, address + size) by atomic accesses.
-  virtual void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // The kernel changes [address, address + size) atomically for the thread: order alone.
   virtual void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
@@ -100,9 +100,6 @@ class ExecutionObserver {
 
   // Something the program's runtime said (events.h).
   virtual void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) = 0;
-
-  // Synchronisation the monitor saw itself (files, thread ends).
-  virtual void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) = 0;
 
   virtual void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
                              std::uint64_t stack_start, std::uint64_t stack_end,

@@ -209,11 +209,10 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   CatchUpLocked(thread, true);
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.
-    ++releases_;
-    Observer().OnEdge(thread, EventKind::kHappensBefore, clear_child_tid);
+    batch_.AddEdge(thread, EventKind::kHappensBefore, clear_child_tid);
     word_uses_.NoteClearedByKernel(clear_child_tid);
-    ++releases_;
     const UnseenLoads::Word word{clear_child_tid, sizeof(std::uint32_t)};
+    releases_.Add(word.address, word.size);
     WatchIfReadLocked(thread, word);
     TouchLocked(carrier, word.address, word.size, agent::Touch::kAtomicWrite);
     WatchSettledLocked(thread, word.address);
@@ -429,7 +428,7 @@ std::vector<Range> Tracking::TakeNewlyAtomicCode() {
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
                                   std::uint64_t ip, std::uint32_t frame) {
-  CountRelease(kind);
+  NoteRelease(kind, access.address, access.size);
   Event& event = batch_.Add();
   event.kind = kind;
   event.thread = thread;
@@ -552,9 +551,9 @@ void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_
 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
 void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  Observer().OnAcquire(thread, address, size);
+  batch_.AddAcquire(thread, address, size);
   if (word_uses_.IsClearedByKernel(address))
-    Observer().OnEdge(thread, EventKind::kHappensAfter, address);
+    batch_.AddEdge(thread, EventKind::kHappensAfter, address);
   AcquireFormerLocked(thread, address, address + size);
 }
 
@@ -570,9 +569,9 @@ void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
 void Tracking::TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
                                    std::uint64_t next) {
   if (state.loads.IsBehind(releases_)) {
-    for (const UnseenLoads::Word& word : state.loads.watched())
+    state.loads.TakeIn(releases_, [&](const UnseenLoads::Word& word) {
       AcquireLocked(thread, word.address, word.size);
-    state.loads.SetTakenIn(releases_);
+    });
   }
   if (epoch_ends) state.loads.EndEpoch(next);
 }
@@ -742,10 +741,13 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
 void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                         const agent::QueuedEvent& event) {
   TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind), event.sequence + 1);
-  ++releases_;
   ++statistics_.runtime_events;
+  const auto lock_event = LockEventKind(event.kind);
+  const bool of_block = event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE;
+  // Those do nothing to what is read atomically.
+  if (!lock_event && !of_block) releases_.AddAnywhere();
   if (event.kind == TRAPLINE_JOIN) unjoined_.erase(event.address);
-  if (event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE) {
+  if (of_block) {
     word_uses_.Forget(event.address, event.address + event.size);
     OnBlockLocked(thread, event);
   }
@@ -799,8 +801,8 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
     if (event.kind == TRAPLINE_TRACK) EndAllEpochsLocked();
     return;
   }
-  if (const auto kind = LockEventKind(event.kind)) {
-    QueueLockEventLocked(thread, *kind, event);
+  if (lock_event) {
+    QueueLockEventLocked(thread, *lock_event, event);
   } else {
     Observer().OnRuntimeEvent(thread, event);
   }
@@ -836,7 +838,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   CatchUpLocked(thread, true);
   EndLeavingOutLocked();
   ++statistics_.runtime_events;
-  ++releases_;
+  releases_.AddAnywhere();
   if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
   for (const trapline_history_copy& copy : copies)
     CopyHistoryLocked(thread, copy.from, copy.to, copy.size);
@@ -877,7 +879,7 @@ void Tracking::MoveLocked(const ViewMove& move) {
   word_uses_.Forget(move.from, move.from + move.length);
   word_uses_.OnMappingsChanged();
   former_owners_.Move(move.from, move.to, move.length);
-  ++releases_;
+  releases_.AddAnywhere();
   Observer().OnMoved(CurrentThread(), move.from, move.to, move.length);
 }
 
@@ -947,8 +949,8 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
-  ++releases_;
-  Observer().OnEdge(thread, kind, key);
+  releases_.Add(key, 1);
+  batch_.AddEdge(thread, kind, key);
   NewMomentLocked(carrier);
 }
 
@@ -960,7 +962,7 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
   CatchUpLocked(thread, true);
-  ++releases_;
+  releases_.Add(word, kFutex);
   AcquireFormerLocked(thread, word, word + kFutex);
   TouchLocked(carrier, word, kFutex, agent::Touch::kAtomicWrite);
   Observer().OnKernelUpdate(thread, word, kFutex);
@@ -975,9 +977,9 @@ void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
 
 // Whether the wake gives something away.
 bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
-  ++releases_;
+  releases_.Add(address, 1);
   if (!runtime_keys_.contains(address)) return false;
-  Observer().OnEdge(thread, EventKind::kHappensBefore, address);
+  batch_.AddEdge(thread, EventKind::kHappensBefore, address);
   return true;
 }
 
@@ -991,8 +993,8 @@ void Tracking::ForgetMemoryLocked() {
 
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
   const std::uint64_t key = former_owners_.NextKey(owner);
-  ++releases_;
-  Observer().OnEdge(owner, EventKind::kHappensBefore, key);
+  releases_.AddAnywhere();
+  batch_.AddEdge(owner, EventKind::kHappensBefore, key);
   NewMomentLocked(owner, *threads_.front());
   const auto note = [&](const Range& lost) {
     former_owners_.Add(owner, key, lost.start, lost.end);
@@ -1006,9 +1008,9 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
 void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
   former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
     if (owner == thread) return;
-    Observer().OnEdge(thread, EventKind::kHappensAfter, key);
+    batch_.AddEdge(thread, EventKind::kHappensAfter, key);
     if (user_level_threads_.existed())
-      Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
+      batch_.AddEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);
   });
 }
 
@@ -1043,12 +1045,12 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
     if (words == nullptr) continue;
     for (const ThreadId writer : words->may_release) {
       if (writer == thread) continue;
-      Observer().OnEdge(writer, EventKind::kHappensBefore, kOpenedKeys | writer);
+      batch_.AddEdge(writer, EventKind::kHappensBefore, kOpenedKeys | writer);
       NewMomentLocked(writer, *threads_.front());
-      Observer().OnEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
+      batch_.AddEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
     }
-    words->atomic.ForEach(
-        0, kPageSize, [&](std::uint64_t at) { Observer().OnAcquire(thread, page + at, kWord); });
+    words->atomic.ForEach(0, kPageSize,
+                          [&](std::uint64_t at) { batch_.AddAcquire(thread, page + at, kWord); });
   }
 }
 
@@ -1102,7 +1104,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   }
   if (!access.write) {
     if (word_uses_.IsClearedByKernel(word))
-      Observer().OnEdge(thread, EventKind::kHappensAfter, access.address);
+      batch_.AddEdge(thread, EventKind::kHappensAfter, access.address);
     return word_uses_.IsReadAtomically(word, access.size) ? EventKind::kAtomicRead : plain;
   }
   if (WordUses::Page& page = word_uses_.PageOf(word); !WordUses::IsAtomic(page, word)) {
@@ -1127,8 +1129,8 @@ void Tracking::EmitLocked(Carrier& carrier, const MemoryAccess& access,
 void Tracking::EmitLocked(Carrier& carrier, const Range& bytes, const RegisterFile& registers,
                           EventKind kind, bool in_runtime, std::uint64_t ip) {
   ++statistics_.checks;
-  CountRelease(kind);
   const std::uint64_t size = bytes.end - bytes.start;
+  NoteRelease(kind, bytes.start, size);
   TouchLocked(carrier, bytes.start, size, TouchOf(kind));
   Observer().OnAccess(NumberOf(carrier), kind, bytes.start, size, registers, in_runtime, ip);
   if (IsAtomic(kind) && IsWrite(kind)) NewMomentLocked(carrier);

@@ -22,6 +22,7 @@
 #include "hypervisor/guest_code_cache.h"
 #include "hypervisor/instruction_cache.h"
 #include "hypervisor/observer.h"
+#include "hypervisor/release_log.h"
 #include "hypervisor/repeat_tables.h"
 #include "hypervisor/sector_uses.h"
 #include "hypervisor/static_runtime.h"
@@ -187,9 +188,9 @@ class Tracking {
   // The observer, who then knows of all accesses up to now.
   ExecutionObserver& Observer() { return batch_.Observer(); }
   void QueueLockEventLocked(ThreadId thread, EventKind kind, const agent::QueuedEvent& event);
-  // The access gives something away.
-  void CountRelease(EventKind kind) {
-    if (IsAtomic(kind) && IsWrite(kind)) ++releases_;
+  // The access may give something away.
+  void NoteRelease(EventKind kind, std::uint64_t address, std::uint64_t size) {
+    if (IsAtomic(kind) && IsWrite(kind)) releases_.Add(address, size);
   }
   void QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access, std::uint64_t ip,
                    std::uint32_t frame);
@@ -311,8 +312,7 @@ class Tracking {
   };
   std::vector<Queue> queues_;           // of DrainLocked
   std::atomic<bool> draining_ = false;  // somebody is in DrainLocked
-  // Counts whatever may give something away to who reads a word atomically.
-  std::uint64_t releases_ = 1;
+  ReleaseLog releases_;
   std::unordered_map<ThreadId, ThreadState> states_;
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of
   std::unordered_map<std::uint64_t, ThreadId> thread_pointers_;  // with static_runtime_ only

@@ -39,7 +39,6 @@ bool UnseenLoads::MayReadAgain(std::uint64_t address) const {
 void UnseenLoads::Watch(const Word& word) {
   constexpr std::size_t kMost = 256;
   if (std::find(watched_.begin(), watched_.end(), word) != watched_.end()) return;
-  taken_in_ = 0;
   if (watched_.size() == kMost) {
     const auto oldest = std::find_if(watched_.begin(), watched_.end(), [](const Word& other) {
       return other.size < agent::kSectorSize;
@@ -50,8 +49,10 @@ void UnseenLoads::Watch(const Word& word) {
       const std::uint64_t end = std::max(last.address + last.size, word.address + word.size);
       last.address = std::min(last.address, word.address);
       last.size = end - last.address;
+      known_ = std::min(known_, watched_.size() - 1);
       return;
     }
+    if (static_cast<std::size_t>(oldest - watched_.begin()) < known_) --known_;
     watched_.erase(oldest);
   }
   watched_.push_back(word);

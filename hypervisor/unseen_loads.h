@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "detector/event.h"
+#include "hypervisor/release_log.h"
 #include "translator/memory_access.h"
 
 namespace trapline {
@@ -45,17 +46,41 @@ class UnseenLoads {
   // nobody knows, for the filter may hide them: it takes in what was released there at each of its
   // events, until its epoch ends.
   void Watch(const Word& word);
-  const std::vector<Word>& watched() const { return watched_; }
-  void ForgetWatched() { watched_.clear(); }
+  void ForgetWatched() {
+    watched_.clear();
+    known_ = 0;
+  }
   // Whether a word is watched to which something may have been released that has not been taken in.
-  // `releases`: how many there were so far, at least 1.
-  bool IsBehind(std::uint64_t releases) const { return !watched_.empty() && taken_in_ != releases; }
-  void SetTakenIn(std::uint64_t releases) { taken_in_ = releases; }
+  bool IsBehind(const ReleaseLog& releases) const {
+    return !watched_.empty() && (taken_in_ != releases.count() || known_ != watched_.size());
+  }
+  // Calls acquire(Word) for those of the watched words.
+  template <class Acquire>
+  void TakeIn(const ReleaseLog& releases, Acquire&& acquire) {
+    // What is new may have been read before anything that was released since.
+    std::size_t first = known_;
+    if (releases.Knows(taken_in_)) {
+      releases.ForEachSince(taken_in_, [&](const ReleaseLog::Bytes& released) {
+        for (std::size_t i = 0; i < known_; ++i) {
+          const Word& word = watched_[i];
+          if (word.address < released.address + released.size &&
+              released.address < word.address + word.size) {
+            acquire(word);
+          }
+        }
+      });
+    } else {
+      first = 0;
+    }
+    for (; first < watched_.size(); ++first) acquire(watched_[first]);
+    known_ = watched_.size();
+    taken_in_ = releases.count();
+  }
 
   // `next`: of the event at which it ends the number and one; 0: not known.
   void EndEpoch(std::uint64_t next) {
     epoch_start_ = next;
-    watched_.clear();
+    ForgetWatched();
     may_poll_ = false;
     reads_.clear();
     more_reads_.clear();
@@ -69,7 +94,8 @@ class UnseenLoads {
   void NoteMore(std::uint64_t address);
 
   std::vector<Word> watched_;
-  std::uint64_t taken_in_ = 0;  // number of releases when it last was; 0: a word is new
+  std::size_t known_ = 0;       // of those, the first: what was released to them...
+  std::uint64_t taken_in_ = 0;  // ... until there were so many releases has been taken in
   std::uint64_t epoch_start_ = 0;
   // What it has read plainly since its epoch began; what more that was, two bits each by hashes of
   // the address (Bloom, CACM 1970).

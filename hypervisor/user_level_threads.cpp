@@ -53,7 +53,7 @@ void UserLevelThreads::OnFiberEvent(ThreadId thread, Carried& carried,
       const ThreadId fiber = NumberOf(thread, event.address, event.ip);
       // Nobody saw what it released on its carrier's private pages (FormerOwners).
       if (owns_pages)
-        batch_.Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
+        batch_.AddEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
       constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
       constexpr std::uint64_t kWord = 8;      // bytes
       const std::uint64_t stack = event.size >> 16;
@@ -120,7 +120,7 @@ void UserLevelThreads::OnTaskSwitch(ThreadId thread, Carried& carried,
     task = tasks_.find(event.address);  // unknown: tracking was not active when it began
   }
   // What the thread has done in whatever name, for those who use what belongs to it.
-  batch_.Observer().OnEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
+  batch_.AddEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
   carried.task = 0;
   carried.task_thread.reset();
   carried.task_is_of_thread = false;
@@ -133,7 +133,7 @@ void UserLevelThreads::OnTaskSwitch(ThreadId thread, Carried& carried,
   if (now == before) return;
   batch_.Observer().OnFiberSwitch(thread, now, false, 0, 0);
   if (left_is_of_thread || carried.task_is_of_thread)
-    batch_.Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
+    batch_.AddEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
   constexpr std::uint64_t kMostStack = 8 << 20;
   const std::uint64_t end = event.size >> 1;
   std::uint64_t start = end > kMostStack ? end - kMostStack : 0;
@@ -146,7 +146,7 @@ void UserLevelThreads::OnTaskUsesThread(ThreadId thread, Carried& carried) {
   carried.task_is_of_thread = true;
   if (const auto task = tasks_.find(carried.task); task != tasks_.end())
     task->second.is_of_thread = true;
-  batch_.Observer().OnEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
+  batch_.AddEdge(thread, EventKind::kHappensAfter, kCarrierKeys | thread);
 }
 
 }  // namespace trapline

@@ -295,8 +295,16 @@ std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers
   return frames;
 }
 
+bool ExecutionEvents::Orders(const Event& edge) {
+  ThreadState& state = ThreadOf(edge.thread);
+  const bool of_monitor = IsEdge(edge.kind) && edge.address >= kMonitorKeys;
+  if (state.ignored_synchronisation != 0 && !of_monitor) return false;
+  // The end of an access too weak for that.
+  return IsEdge(edge.kind) || std::exchange(state.unacquired_size, 0) != edge.size ||
+         state.unacquired != edge.address;
+}
+
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
-  checked_ = checked_ || !accesses.empty();
   const bool nothing_said = benign_.empty() && places_.empty() && !ordering_.SilencesAny();
   std::size_t count = 0;
   ThreadState* state = nullptr;
@@ -309,6 +317,14 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       if (&kept != &access) kept = access;
       continue;
     }
+    if (IsEdge(access.kind) || access.flags == kOnlyOrders) {
+      Event edge = access;
+      edge.thread = Identity(edge.thread);
+      if (!Orders(edge)) continue;
+      accesses[count++] = edge;
+      ++interruptions_;
+      continue;
+    }
     if (access.kind == EventKind::kAtomicRead && access.size == 0) {
       const Event& lock = accesses[++i];
       const ThreadId holder = Identity(lock.thread);
@@ -318,6 +334,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
                       {lock.address, lock.size, shared, lock.ip}, &accesses[count]);
       continue;
     }
+    checked_ = true;
     const ThreadId identity = Identity(access.thread, access.address);
     if (state == nullptr || identity != thread) {
       thread = identity;
@@ -436,27 +453,16 @@ void ExecutionEvents::FeedOrder(ThreadId thread, EventKind kind, MemoryOrder ord
   Feed(event);
 }
 
-void ExecutionEvents::OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  thread = Identity(thread);
-  ThreadState& state = ThreadOf(thread);
-  if (state.ignored_synchronisation != 0) return;
-  // The end of an access too weak for that.
-  if (std::exchange(state.unacquired_size, 0) == size && state.unacquired == address) return;
-  FeedOrder(thread, EventKind::kAtomicRead, MemoryOrder::kAcquire, address, size);
-}
-
 void ExecutionEvents::OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) {
   thread = Identity(thread);
   if (ThreadOf(thread).ignored_synchronisation != 0) return;
   FeedOrder(thread, EventKind::kAtomicRmw, MemoryOrder::kAcqRel, address, size);
 }
 
-void ExecutionEvents::OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
-  thread = Identity(thread);
-  if (key < kMonitorKeys && ThreadOf(thread).ignored_synchronisation != 0) return;
+void ExecutionEvents::FeedEdge(ThreadId thread, EventKind kind, std::uint64_t key) {
   Event event{};
   event.kind = kind;
-  event.thread = thread;
+  event.thread = Identity(thread);
   event.address = key;
   Feed(event);
 }
@@ -467,30 +473,18 @@ void ExecutionEvents::ClearHistory(ThreadId thread, std::uint64_t start, std::ui
 }
 
 void ExecutionEvents::OnAllocate(ThreadId thread, const agent::QueuedEvent& event) {
-  if (event.size != 0) {
-    // Blocks that were freed and lie in the way are history now.
-    auto it = blocks_.lower_bound(event.address);
-    if (it != blocks_.begin()) {
-      const auto before = std::prev(it);
-      if (before->first + before->second.size > event.address) it = before;
-    }
-    while (it != blocks_.end() && it->first < event.address + event.size) it = blocks_.erase(it);
-  }
-  blocks_[event.address] = {event.size, event.ip, thread, false, 0, 0};
+  blocks_.Allocate(event.address, event.size, event.ip, thread);
   if (threads_.size() > 1)
     ClearHistory(thread, event.address, event.address + event.size, event.ip);
 }
 
 void ExecutionEvents::OnFree(ThreadId thread, const agent::QueuedEvent& event) {
-  const auto block = blocks_.find(event.address);
-  std::uint64_t size = event.size;
-  if (block != blocks_.end()) {
-    size = block->second.size;
-    block->second.freed = true;
-    block->second.free_ip = event.ip;
-    block->second.freed_by = thread;
+  if (threads_.size() <= 1) {  // all that is to come is ordered after this
+    blocks_.Forget(event.address);
+    return;
   }
-  if (threads_.size() <= 1 || size == 0) return;
+  const std::uint64_t size = blocks_.Free(event.address, event.ip, thread).value_or(event.size);
+  if (size == 0) return;
   const ThreadState& state = ThreadOf(thread);
   if (event.ip != 0 && !IsUntracked(event.ip - 1) && state.ignored_writes == 0) {
     // Whoever uses the block at the same time races with its end.
@@ -701,7 +695,7 @@ void ExecutionEvents::OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_
 
 void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders,
                                     std::uint64_t left_start, std::uint64_t left_end) {
-  if (orders) OnEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
+  if (orders) FeedEdge(thread, EventKind::kHappensBefore, kFiberKeys | fiber);
   const ThreadId before = Identity(thread);
   running_[thread] = {fiber, before, left_start, left_end};
   if (fiber != thread) ThreadOf(fiber).tid = ThreadOf(thread).tid;
@@ -710,7 +704,7 @@ void ExecutionEvents::OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders
   event.thread = fiber;
   event.other = thread;
   Feed(event);
-  if (orders) OnEdge(thread, EventKind::kHappensAfter, kFiberKeys | fiber);
+  if (orders) FeedEdge(thread, EventKind::kHappensAfter, kFiberKeys | fiber);
 }
 
 void ExecutionEvents::OnFiberEnd(ThreadId fiber) {

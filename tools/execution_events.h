@@ -26,6 +26,7 @@
 #include "tools/address_ranges.h"
 #include "tools/atomic_places.h"
 #include "tools/event_backlog.h"
+#include "tools/heap_blocks.h"
 #include "tools/ordering_modules.h"
 #include "tools/read_places.h"
 #include "tools/tracked_places.h"
@@ -85,16 +86,6 @@ struct ThreadState {
   std::vector<std::pair<std::uint16_t, std::uint64_t>> early_stores;
 };
 
-// A block of the heap, live or lately freed.
-struct HeapBlock {
-  std::uint64_t size = 0;
-  std::uint64_t ip = 0;
-  ThreadId thread = 0;
-  bool freed = false;
-  std::uint64_t free_ip = 0;
-  ThreadId freed_by = 0;
-};
-
 class ExecutionEvents : public ExecutionObserver {
  public:
   // `is_untracked`: whether a module's code does not count.
@@ -118,7 +109,7 @@ class ExecutionEvents : public ExecutionObserver {
   // --- for sinks, during their calls
   const std::map<ThreadId, ThreadState>& threads() const { return threads_; }
   const AccessContexts& contexts() const { return contexts_; }  // Event::stack is a number of them
-  const std::map<std::uint64_t, HeapBlock>& blocks() const { return blocks_; }  // by address
+  const HeapBlocks& blocks() const { return blocks_; }
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
   // Whether two conflicting accesses that nothing orders, the first one the earlier one, are
@@ -144,12 +135,10 @@ class ExecutionEvents : public ExecutionObserver {
                  std::uint64_t ip) override;
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
-  void OnAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
-  void OnEdge(ThreadId thread, EventKind kind, std::uint64_t key) override;
   void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
                      std::uint64_t stack_start, std::uint64_t stack_end,
                      std::uint64_t thread_pointer) override;
@@ -230,6 +219,9 @@ class ExecutionEvents : public ExecutionObserver {
   void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
+  // Whether what the monitor itself saw, an edge or the acquire side of atomic accesses, is one.
+  bool Orders(const Event& edge);
+  void FeedEdge(ThreadId thread, EventKind kind, std::uint64_t key);
   // An atomic access that orders, and is none that could race.
   void FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order, std::uint64_t address,
                  std::uint64_t size);
@@ -333,8 +325,8 @@ class ExecutionEvents : public ExecutionObserver {
   };
   BareAccess BareAccessOf(std::uint64_t ip);
   CachedAnswers<BareAccess> bare_accesses_;
-  std::uint64_t interruptions_ = 0;  // events beside those of OnCachedAccesses
-  std::map<std::uint64_t, HeapBlock> blocks_;
+  std::uint64_t interruptions_ = 0;  // events beside accesses and locks of OnCachedAccesses
+  HeapBlocks blocks_;
   AddressRanges benign_;  // accesses within them do not count
   bool ended_ = false;
   bool tells_unmet_ = false;

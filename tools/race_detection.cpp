@@ -181,22 +181,18 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
     if (address >= state.stack_start && address < state.stack_end)
       return StackLocation{Describe(number), {}};
   }
-  auto after = events_.blocks().upper_bound(address + size - 1);
-  if (after != events_.blocks().begin()) {
-    const auto& [start, block] = *std::prev(after);
-    if (address < start + block.size) {
-      HeapLocation heap;
-      heap.start = start;
-      heap.size = block.size;
-      if (block.ip != 0) heap.allocation_stack = {block.ip};
-      heap.allocated_by = Describe(block.thread);
-      heap.freed = block.freed;
-      if (block.freed) {
-        heap.free_stack = {block.free_ip};
-        heap.freed_by = Describe(block.freed_by);
-      }
-      return heap;
+  if (const auto block = events_.blocks().Find(address, size)) {
+    HeapLocation heap;
+    heap.start = block->start;
+    heap.size = block->size;
+    if (block->ip != 0) heap.allocation_stack = {block->ip};
+    heap.allocated_by = Describe(block->thread);
+    heap.freed = block->freed;
+    if (block->freed) {
+      heap.free_stack = {block->free_ip};
+      heap.freed_by = Describe(block->freed_by);
     }
+    return heap;
   }
   if (events_.modules().Find(address) != nullptr) return GlobalLocation{};
   if (const auto mapping = events_.modules().FindMapping(address)) {
