@@ -40,6 +40,12 @@ std::uint32_t AccessContexts::Of(std::span<const std::uint64_t> stack, std::uint
   return contexts_.Add({number, lock_set, generation});
 }
 
+std::uint32_t AccessContexts::AddPlacesOf(const std::vector<HeldLock>& locks) {
+  places_ = locks;
+  for (HeldLock& lock : places_) lock.address = 0;
+  return lock_sets_.Add(places_);
+}
+
 [[gnu::noinline]] std::uint32_t AccessContexts::Make(Cached& cached, std::uint64_t ip,
                                                      std::uint32_t frame, std::uint32_t lock_set,
                                                      std::uint32_t generation) {

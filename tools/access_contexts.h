@@ -12,8 +12,8 @@
 namespace trapline {
 
 struct HeldLock {
-  std::uint64_t address = 0;
-  std::uint64_t kind = 0;  // trapline_lock_kind
+  std::uint64_t address = 0;  // 0: not kept (AccessContexts::kMostLockSets)
+  std::uint64_t kind = 0;     // trapline_lock_kind
   bool shared = false;
   std::uint64_t ip = 0;
   friend bool operator==(const HeldLock&, const HeldLock&) = default;
@@ -30,6 +30,9 @@ struct AccessContext {
 class AccessContexts {
  public:
   static constexpr std::size_t kDeepestStack = 64;  // frames
+  // Of further sets, only where the locks were taken is kept: a program that has a lock for each of
+  // its objects would have hundreds of thousands, and as many contexts.
+  static constexpr std::size_t kMostLockSets = 1024;
 
   AccessContexts();
 
@@ -39,7 +42,11 @@ class AccessContexts {
   std::vector<std::uint64_t> stack(std::uint32_t number) const;
   const std::vector<HeldLock>& lock_set(std::uint32_t number) const { return lock_sets_[number]; }
 
-  std::uint32_t AddLockSet(const std::vector<HeldLock>& locks) { return lock_sets_.Add(locks); }
+  std::uint32_t AddLockSet(const std::vector<HeldLock>& locks) {
+    if (lock_sets_.size() < kMostLockSets) return lock_sets_.Add(locks);
+    const auto known = lock_sets_.Find(locks);
+    return known ? *known : AddPlacesOf(locks);
+  }
   // A call stack as its innermost frame: a call that returns to `return_address`, or the
   // instruction that is executed; `caller` is the number of the stack around it, 0: none is known.
   std::uint32_t AddFrame(std::uint32_t caller, std::uint64_t return_address) {
@@ -94,6 +101,7 @@ class AccessContexts {
     std::uint64_t ip = 0;
   };
 
+  std::uint32_t AddPlacesOf(const std::vector<HeldLock>& locks);
   std::uint32_t Make(Cached& cached, std::uint64_t ip, std::uint32_t frame, std::uint32_t lock_set,
                      std::uint32_t generation);
 
@@ -101,6 +109,7 @@ class AccessContexts {
   InternTable<AccessContext, ContextHash> contexts_;
   InternTable<Frame, FrameHash> frames_;
   std::vector<Cached> cached_;
+  std::vector<HeldLock> places_;  // of AddPlacesOf, whose memory it saves
 };
 
 }  // namespace trapline

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,20 +18,30 @@ class InternTable {
   InternTable() : slots_(64) { Add(Value()); }
 
   std::uint32_t Add(const Value& value) {
-    std::size_t at = Hash{}(value) & (slots_.size() - 1);
-    for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1)) {
-      if (values_[slots_[at] - 1] == value) return slots_[at] - 1;
-    }
+    const std::size_t at = SlotOf(value);
+    if (slots_[at] != 0) return slots_[at] - 1;
     values_.Add(value);
     slots_[at] = static_cast<std::uint32_t>(values_.size());
     if (values_.size() * 2 > slots_.size()) Grow();
     return static_cast<std::uint32_t>(values_.size() - 1);
+  }
+  std::optional<std::uint32_t> Find(const Value& value) const {
+    const std::uint32_t slot = slots_[SlotOf(value)];
+    if (slot == 0) return std::nullopt;
+    return slot - 1;
   }
 
   const Value& operator[](std::uint32_t number) const { return values_[number]; }
   std::size_t size() const { return values_.size(); }
 
  private:
+  // Where it is, or would be.
+  std::size_t SlotOf(const Value& value) const {
+    std::size_t at = Hash{}(value) & (slots_.size() - 1);
+    while (slots_[at] != 0 && !(values_[slots_[at] - 1] == value))
+      at = (at + 1) & (slots_.size() - 1);
+    return at;
+  }
   void Grow() {
     std::vector<std::uint32_t> larger(slots_.size() * 2);
     for (const std::uint32_t slot : slots_) {

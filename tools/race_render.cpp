@@ -147,7 +147,8 @@ void AppendAccess(const ResolvedAccess& resolved, const char* when, std::string&
                       Bytes(access.size), access.address, ThreadText(access.thread));
   AppendStack(resolved.stack, "    ", text);
   for (const ResolvedLock& held : resolved.locks) {
-    text += fmt::format("    holding {} {:#x}", held.lock.kind, held.lock.address);
+    text += fmt::format("    holding {}", held.lock.kind);
+    if (held.lock.address != 0) text += fmt::format(" {:#x}", held.lock.address);
     if (held.acquired.empty()) {
       text += '\n';
       continue;
@@ -215,7 +216,8 @@ json LocationJson(const ResolvedLocation& location) {
 json AccessJson(const ResolvedAccess& resolved) {
   json locks = json::array();
   for (const ResolvedLock& held : resolved.locks) {
-    locks.push_back({{"address", Hexadecimal(held.lock.address)},
+    const std::uint64_t address = held.lock.address;
+    locks.push_back({{"address", address != 0 ? json(Hexadecimal(address)) : json(nullptr)},
                      {"kind", held.lock.kind},
                      {"stack", StackJson(held.acquired)}});
   }

@@ -29,7 +29,7 @@ struct ReportThread {
 };
 
 struct ReportLock {
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;                          // 0: not kept
   std::string kind = {};                              // "mutex", "rwlock (shared)", "spinlock", ...
   std::vector<std::uint64_t> acquisition_stack = {};  // return addresses; empty: not known
 };

@@ -42,6 +42,24 @@ TEST(AccessContexts, LocksAndModulesTellContextsApart) {
   EXPECT_EQ(contexts.Of(0x300, 0, held, 1), context);
 }
 
+TEST(AccessContexts, OfTooManyLockSetsOnlyThePlacesAreKept) {
+  AccessContexts contexts;
+  const auto set = [](std::uint64_t address, std::uint64_t ip) {
+    return std::vector<HeldLock>{{.address = address, .kind = 0, .shared = false, .ip = ip}};
+  };
+  const std::uint32_t first = contexts.AddLockSet(set(8, 1));
+  for (std::uint64_t i = 2; contexts.lock_set(contexts.AddLockSet(set(8 * i, 1)))[0].address != 0;
+       ++i) {
+    ASSERT_LE(i, AccessContexts::kMostLockSets);
+  }
+  EXPECT_EQ(contexts.AddLockSet(set(8, 1)), first);
+  EXPECT_EQ(contexts.lock_set(first), set(8, 1));
+  const std::uint32_t one = contexts.AddLockSet(set(1 << 20, 1));
+  EXPECT_EQ(contexts.lock_set(one), set(0, 1));
+  EXPECT_EQ(contexts.AddLockSet(set(2 << 20, 1)), one);
+  EXPECT_EQ(contexts.lock_set(contexts.AddLockSet(set(2 << 20, 2))), set(0, 2));
+}
+
 TEST(AccessContexts, CallersFromTheCallThatReturnsThere) {
   AccessContexts contexts;
   const std::uint32_t main = contexts.AddFrame(0, 0x100);
