@@ -193,6 +193,7 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
     return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(moment);
   };
   analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
+  CheckAgainstAtomics(event, index, knows);
   OrderByRule(index);
 }
 

@@ -67,10 +67,16 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
       Follow(thread, index);
   }
 
-  // Reports the races of a plain access with earlier atomic ones.
-  [[gnu::always_inline]] void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
+  // Reports the races of a plain access with earlier atomic ones, but for those of threads that
+  // `knows` of it.
+  template <class Knows>
+  [[gnu::always_inline]] void CheckAgainstAtomics(const Event& event, std::uint64_t index,
+                                                  Knows&& knows) {
     if (!atomics_.empty()) [[unlikely]]
-      CheckAgainstThose(event, index);
+      CheckAgainstThose(event, index, knows);
+  }
+  [[gnu::always_inline]] void CheckAgainstAtomics(const Event& event, std::uint64_t index) {
+    CheckAgainstAtomics(event, index, [](ThreadId) { return false; });
   }
 
  protected:
@@ -169,14 +175,15 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
 
-  [[gnu::noinline]] void CheckAgainstThose(const Event& event, std::uint64_t index) {
+  template <class Knows>
+  [[gnu::noinline]] void CheckAgainstThose(const Event& event, std::uint64_t index, Knows& knows) {
     if (!atomic_lines_.MayTouch(event.address, event.size)) return;
     const VectorClock& clock = synchronisation_.ClockOf(event.thread);
     atomics_.ForEachExisting(
         event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
           atomic_memory_.ForEachAfter(
               clock, cell, address, event.kind == EventKind::kWrite, [&](const TimedAccess& prior) {
-                if (derived().Unprotected(prior, event))
+                if (derived().Unprotected(prior, event) && !knows(prior.epoch.thread()))
                   this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
               });
         });

@@ -698,6 +698,23 @@ TEST(Repeats, MayBeToldAfterAnotherReader) {
   EXPECT_TRUE(execution.detector().races().empty());
 }
 
+// An atomic access of other bytes has ended nothing until the repeat is told: it may race with it.
+TEST(Repeats, MayRaceWithAnAtomicAccessBefore) {
+  const auto atomic = [](ThreadId thread, std::uint64_t address, std::uint64_t ip) {
+    Event event = MakeEvent(EventKind::kAtomicWrite, thread, address, 4, ip);
+    event.order = MemoryOrder::kAcqRel;
+    return event;
+  };
+  Execution execution(7, 6);
+  const std::vector<Event> trace{
+      Write(0, 0xfff0, 8, 3), Write(0, 0xfff6, 4, 1), atomic(0, 0xfff8, 2), Fork(0, 1),
+      Read(1, 0xfff1, 1, 2),  Read(1, 0xfff8, 8, 4),  Fork(1, 2),           Write(2, 0x10001, 2, 5),
+      Read(1, 0xfff8, 8, 0),  atomic(2, 0xfffc, 0)};
+  for (const Event& event : trace) execution.Do(event);
+  execution.HandleAll();
+  EXPECT_EQ(Bytes(execution.detector()), Bytes(*RunOn("fasttrack", trace)));
+}
+
 // What others have done to it races with giving it back.
 TEST(Repeats, FreeingABlockTellsWhatOthersRepeated) {
   Execution execution(0);
