@@ -52,8 +52,7 @@ void UserLevelThreads::OnFiberEvent(ThreadId thread, Carried& carried,
     case TRAPLINE_FIBER_SWITCH: {
       const ThreadId fiber = NumberOf(thread, event.address, event.ip);
       // Nobody saw what it released on its carrier's private pages (FormerOwners).
-      if (owns_pages)
-        batch_.AddEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
+      if (owns_pages) batch_.AddEdge(thread, EventKind::kHappensBefore, kCarrierKeys | thread);
       constexpr std::uint64_t kBelow = 1024;  // what the switch itself may push
       constexpr std::uint64_t kWord = 8;      // bytes
       const std::uint64_t stack = event.size >> 16;
