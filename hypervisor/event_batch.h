@@ -34,15 +34,18 @@ class EventBatch {
     edge.address = key;
     TellIfMany();
   }
-  // The thread may have seen what was released to [address, address + size) by atomic accesses.
-  void AddAcquire(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-    Event& read = Add();
-    read.kind = EventKind::kAtomicRead;
-    read.order = MemoryOrder::kAcquire;
-    read.flags = kOnlyOrders;
-    read.thread = thread;
-    read.address = address;
-    read.size = size;
+  // An atomic access that orders, and is none that could race: by kAtomicRead the thread may have
+  // seen what was released to [address, address + size), by kAtomicRmw the kernel changes it for
+  // the thread.
+  void AddOrder(ThreadId thread, EventKind kind, MemoryOrder order, std::uint64_t address,
+                std::uint64_t size) {
+    Event& access = Add();
+    access.kind = kind;
+    access.order = order;
+    access.flags = kOnlyOrders;
+    access.thread = thread;
+    access.address = address;
+    access.size = size;
     TellIfMany();
   }
   // To be called once an access has been filled in: there are not many that wait.

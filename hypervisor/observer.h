@@ -71,8 +71,9 @@ class ExecutionObserver {
   // giving back of locks: kAcquire, kRelease, kAcquireShared, kReleaseShared, with the
   // trapline_lock_kind as Event::size, each behind a kAtomicRead of no bytes, which is to become
   // the look at the lock itself. So is synchronisation that the monitor saw itself: kHappensBefore
-  // and kHappensAfter, and kAtomicRead with kOnlyOrders, by which the thread may have seen what was
-  // released to the bytes by atomic accesses. What the span holds may be changed.
+  // and kHappensAfter, and with kOnlyOrders kAtomicRead, by which the thread may have seen what was
+  // released to the bytes by atomic accesses, and kAtomicRmw, by which the kernel changes them
+  // atomically for it. What the span holds may be changed.
   virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
   // What was told so has been dealt with when this returns, races included. All other calls but
   // those that ask do that first.
@@ -91,8 +92,6 @@ class ExecutionObserver {
   // of that code.
   virtual void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                      std::uint64_t size, std::uint64_t ip, std::uint32_t frame) = 0;
-  // The kernel changes [address, address + size) atomically for the thread: order alone.
-  virtual void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) = 0;
   // A number for a call that returns to `return_address`, made in the call `caller`; 0 is no call.
   virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
   // The calls that a thread with these registers stands in, innermost first.

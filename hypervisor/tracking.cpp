@@ -551,7 +551,7 @@ void Tracking::TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_
 
 // `thread` may have seen what was released to [address, address + size) by now; natively, too.
 void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  batch_.AddAcquire(thread, address, size);
+  batch_.AddOrder(thread, EventKind::kAtomicRead, MemoryOrder::kAcquire, address, size);
   if (word_uses_.IsClearedByKernel(address))
     batch_.AddEdge(thread, EventKind::kHappensAfter, address);
   AcquireFormerLocked(thread, address, address + size);
@@ -965,7 +965,7 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
   releases_.Add(word, kFutex);
   AcquireFormerLocked(thread, word, word + kFutex);
   TouchLocked(carrier, word, kFutex, agent::Touch::kAtomicWrite);
-  Observer().OnKernelUpdate(thread, word, kFutex);
+  batch_.AddOrder(thread, EventKind::kAtomicRmw, MemoryOrder::kAcqRel, word, kFutex);
   NewMomentLocked(carrier);
 }
 
@@ -1049,8 +1049,9 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
       NewMomentLocked(writer, *threads_.front());
       batch_.AddEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
     }
-    words->atomic.ForEach(0, kPageSize,
-                          [&](std::uint64_t at) { batch_.AddAcquire(thread, page + at, kWord); });
+    words->atomic.ForEach(0, kPageSize, [&](std::uint64_t at) {
+      batch_.AddOrder(thread, EventKind::kAtomicRead, MemoryOrder::kAcquire, page + at, kWord);
+    });
   }
 }
 

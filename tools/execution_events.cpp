@@ -300,8 +300,8 @@ bool ExecutionEvents::Orders(const Event& edge) {
   const bool of_monitor = IsEdge(edge.kind) && edge.address >= kMonitorKeys;
   if (state.ignored_synchronisation != 0 && !of_monitor) return false;
   // The end of an access too weak for that.
-  return IsEdge(edge.kind) || std::exchange(state.unacquired_size, 0) != edge.size ||
-         state.unacquired != edge.address;
+  return edge.kind != EventKind::kAtomicRead ||
+         std::exchange(state.unacquired_size, 0) != edge.size || state.unacquired != edge.address;
 }
 
 void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
@@ -439,24 +439,6 @@ void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std
   access.ip = ip - 1;
   access.stack = contexts_.CallerOf(frame, ip);
   OnCachedAccesses(std::span(&access, 1));
-}
-
-void ExecutionEvents::FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order,
-                                std::uint64_t address, std::uint64_t size) {
-  Event event{};
-  event.kind = kind;
-  event.order = order;
-  event.flags = kOnlyOrders;
-  event.thread = thread;
-  event.address = address;
-  event.size = size;
-  Feed(event);
-}
-
-void ExecutionEvents::OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  thread = Identity(thread);
-  if (ThreadOf(thread).ignored_synchronisation != 0) return;
-  FeedOrder(thread, EventKind::kAtomicRmw, MemoryOrder::kAcqRel, address, size);
 }
 
 void ExecutionEvents::FeedEdge(ThreadId thread, EventKind kind, std::uint64_t key) {

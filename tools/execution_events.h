@@ -135,7 +135,6 @@ class ExecutionEvents : public ExecutionObserver {
                  std::uint64_t ip) override;
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
-  void OnKernelUpdate(ThreadId thread, std::uint64_t address, std::uint64_t size) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
@@ -219,12 +218,9 @@ class ExecutionEvents : public ExecutionObserver {
   void FeedFork(ThreadId parent, ThreadId child);
   void FeedAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                   std::uint64_t ip, std::uint32_t context, Counts counts = Counts::kFully);
-  // Whether what the monitor itself saw, an edge or the acquire side of atomic accesses, is one.
+  // Whether what the monitor itself saw, an edge or an atomic access with kOnlyOrders, orders.
   bool Orders(const Event& edge);
   void FeedEdge(ThreadId thread, EventKind kind, std::uint64_t key);
-  // An atomic access that orders, and is none that could race.
-  void FeedOrder(ThreadId thread, EventKind kind, MemoryOrder order, std::uint64_t address,
-                 std::uint64_t size);
   void ClearHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip = 0);
   std::uint32_t LockSetOf(const ThreadState& thread) {
     if (std::exchange(thread.locks_changed, false))

@@ -9,12 +9,14 @@ namespace {
 constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1, kSize = (1 << 13) - 1;
 constexpr ThreadId kThread = kMaxThreads - 1;
 
+// An empty block has an address of its own.
+constexpr std::uint64_t AtLeastOne(std::uint64_t size) { return size == 0 ? 1 : size; }
+
 }  // namespace
 
 void HeapBlocks::Allocate(std::uint64_t start, std::uint64_t size, std::uint64_t ip,
                           ThreadId thread) {
-  Forget(start);
-  ForgetThose(start, start + std::max<std::uint64_t>(size, 1));
+  ForgetThose(start, start + AtLeastOne(size));
   if (size > kPage) {
     large_[start] = {start, size, ip, thread, false, 0, 0};
     return;
@@ -116,8 +118,10 @@ void HeapBlocks::ForgetThose(std::uint64_t start, std::uint64_t end) {
     const std::uint64_t base = number * kPage;
     if (end <= base) return;
     auto from = start < base ? page.cbegin() : After(page, start - base);
-    if (from != page.cbegin() && base + std::prev(from)->offset + std::prev(from)->size > start)
-      --from;
+    if (from != page.cbegin()) {
+      const Small& before = *std::prev(from);
+      if (base + before.offset + AtLeastOne(before.size) > start) --from;
+    }
     const auto to = After(page, end - base - 1);
     if (from < to) page.erase(from, to);
   };
