@@ -188,6 +188,10 @@ class DetectorBase : public Detector {
         event.thread = tracking_.NameOf(event.thread);
         event.other = tracking_.NameOf(event.other);
         derived().OnSynchronise(event, index);
+        if constexpr (requires { derived().OnEarlier(event, index); }) {
+          if (IsReleaseOfLock(event.kind) && event.aux != 0)
+            derived().OnMoment(event.thread, event.aux);
+        }
         break;
       case EventKind::kClearHistory:
         event.size = Clamp(event.address, event.size);

@@ -74,7 +74,9 @@ struct Event {
   std::uint64_t size;     // bytes; 0 where the kind has no range
   std::uint64_t ip;       // program address of the instruction; 0 = unknown
   std::uint64_t aux;  // kCopyHistory: source address; scopes: bit set; accesses with kHasValue: the
-                      // value read or written (little endian, at most 8 bytes); else 0
+                      // value read or written (little endian, at most 8 bytes); kRelease and
+                      // kReleaseShared of an execution as it runs: 0 or what a kMoment behind it
+                      // would say; else 0
   ThreadId other;     // kFork, kJoin: the other thread; kIdentity: carrier; else 0
   std::uint32_t stack;  // index of the call stack in the log's stack table; 0 = none
 };
@@ -93,6 +95,9 @@ constexpr bool IsWrite(EventKind kind) {
 }
 constexpr bool IsOfLock(EventKind kind) {
   return kind >= EventKind::kAcquire && kind <= EventKind::kReleaseShared;
+}
+constexpr bool IsReleaseOfLock(EventKind kind) {
+  return kind == EventKind::kRelease || kind == EventKind::kReleaseShared;
 }
 constexpr bool IsEdge(EventKind kind) {
   return kind == EventKind::kHappensBefore || kind == EventKind::kHappensAfter;

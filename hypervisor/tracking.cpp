@@ -381,8 +381,10 @@ void Tracking::DrainLocked() {
       if (event.kind != TRAPLINE_QUEUED_ACCESS ||
           !QueueIfPlainLocked(queue.thread, *queue.state, event)) {
         HandleEventLocked(queue.thread, *queue.state, event);
-        if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind))
+        if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind) &&
+            !LockEventKind(event.kind)) {
           NewMomentLocked(queue.thread, event.sequence + 1);
+        }
       }
       ++queue.tail;
     } while (queue.tail != queue.head && queue.tail - begin < kDrainStep && key(queue) <= next);
@@ -417,6 +419,10 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   lock.address = event.address;
   lock.size = event.size;
   lock.ip = event.ip;
+  if (repeats_.started() && IsReleaseOfLock(kind)) {
+    lock.aux = event.sequence + 1;
+    repeats_.OnMoment(handled_);
+  }
   batch_.TellIfMany();
 }
 

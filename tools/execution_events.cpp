@@ -330,8 +330,10 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       const ThreadId holder = Identity(lock.thread);
       const bool shared =
           lock.kind == EventKind::kAcquireShared || lock.kind == EventKind::kReleaseShared;
+      // Of a thread in another one's stead nothing is told late.
+      const std::uint64_t moment = holder == lock.thread ? lock.aux : 0;
       count += OnLock(holder, ThreadOf(holder), lock.kind,
-                      {lock.address, lock.size, shared, lock.ip}, &accesses[count]);
+                      {lock.address, lock.size, shared, lock.ip}, moment, &accesses[count]);
       continue;
     }
     checked_ = true;
@@ -370,7 +372,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
 }
 
 std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKind kind,
-                                    const HeldLock& lock, Event* told) {
+                                    const HeldLock& lock, std::uint64_t moment, Event* told) {
   const bool takes = kind == EventKind::kAcquire || kind == EventKind::kAcquireShared;
   if (!takes) {  // a lock does not protect itself
     const auto held =
@@ -407,6 +409,7 @@ std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKi
     next->thread = thread;
     next->address = lock.address;
     next->ip = lock.ip;
+    next->aux = moment;
     ++next;
   }
   if (takes) {
@@ -514,7 +517,7 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
   const auto lock = [&](EventKind kind, bool shared) {
     std::array<Event, 2> told;
     const HeldLock of{queued.address, queued.size, shared, queued.ip};
-    Feed(std::span(told).first(OnLock(thread, state, kind, of, told.data())));
+    Feed(std::span(told).first(OnLock(thread, state, kind, of, 0, told.data())));
   };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {

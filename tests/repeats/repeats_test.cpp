@@ -237,6 +237,16 @@ class Execution {
     }
   }
 
+  void TellEndOfEpoch(Event event, std::uint64_t moment) {
+    if (IsReleaseOfLock(event.kind)) {
+      event.aux = moment;
+      Tell(event);
+    } else {
+      Tell(event);
+      Moments(moment);
+    }
+  }
+
   const AccessSite* SiteOf(const Event& event) {
     auto& site = sites_[{event.ip, event.size, event.kind}];
     if (site == nullptr) {
@@ -305,8 +315,11 @@ class Execution {
                     if (access.moment >= handled_) handled_ = ++Memory().next_event();
                     Earlier(access);
                   });
-    Tell(event);
-    if (!IsPlainAccess(event.kind)) Moments(++Memory().next_event());
+    if (IsPlainAccess(event.kind)) {
+      Tell(event);
+    } else {
+      TellEndOfEpoch(event, ++Memory().next_event());
+    }
   }
 
   void Earlier(const RepeatedAccess& access) {
@@ -325,11 +338,12 @@ class Execution {
                       first.event.address + first.event.size, first.number);
       if (first.frees) first.event.kind = EventKind::kWrite;
     }
-    Tell(first.event);
-    if (first.plain != nullptr && first.plain->write) {
-      tables_.Grant(*slots_[first.event.thread], *first.plain, first.event.address);
-    } else if (first.plain == nullptr) {
-      Moments(first.number + 1);
+    if (first.plain == nullptr) {
+      TellEndOfEpoch(first.event, first.number + 1);
+    } else {
+      Tell(first.event);
+      if (first.plain->write)
+        tables_.Grant(*slots_[first.event.thread], *first.plain, first.event.address);
     }
   }
 
