@@ -3,6 +3,7 @@
 // ALSO any first second
 // BUILD O0 O2
 // LINK -l:libz.so.1
+// MAY-MISS shared: each place runs once
 // TSAN-DIFFERS the library is not instrumented
 #include "zlib_stream.h"
 

@@ -3,6 +3,7 @@
 // RACE write-write global:value a b
 // RACE write-write global:other c d
 // FLAGS -D_GNU_SOURCE
+// MAY-MISS shared: each place runs once
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
