@@ -106,7 +106,7 @@ namespace {
 
 constexpr std::uint64_t kArenaSize = 65536;
 constexpr std::uint64_t kGap = 1u << 20;
-constexpr std::uint64_t kCodeSize = 64u << 20;
+constexpr std::uint64_t kCodeSize = 4u << 20;  // little, so that addresses are used again
 constexpr std::uint64_t kAllSize = kCodeSize + kArenaSize + 3 * kGap;
 constexpr std::uint64_t kCodeStep = 512;
 constexpr std::uint32_t kRounds = 40;  // of the blocks of a sequence with branches
