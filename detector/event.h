@@ -99,6 +99,9 @@ constexpr bool IsOfLock(EventKind kind) {
 constexpr bool IsReleaseOfLock(EventKind kind) {
   return kind == EventKind::kRelease || kind == EventKind::kReleaseShared;
 }
+constexpr bool IsOfSharedLock(EventKind kind) {
+  return kind == EventKind::kAcquireShared || kind == EventKind::kReleaseShared;
+}
 constexpr bool IsEdge(EventKind kind) {
   return kind == EventKind::kHappensBefore || kind == EventKind::kHappensAfter;
 }

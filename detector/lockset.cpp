@@ -49,16 +49,11 @@ LocksetId LocksetTable::Intern(std::vector<LockId> locks) {
 }
 
 void HeldLocks::Apply(const Event& event) {
-  const bool shared =
-      event.kind == EventKind::kAcquireShared || event.kind == EventKind::kReleaseShared;
-  const bool takes = event.kind == EventKind::kAcquire || event.kind == EventKind::kAcquireShared;
-  if (!takes && event.kind != EventKind::kRelease && event.kind != EventKind::kReleaseShared)
-    return;
-
+  if (!IsOfLock(event.kind)) return;
   ThreadState& t = StateOf(event.thread);
   Held& held = t.held[event.address];
-  std::uint32_t& count = shared ? held.shared : held.exclusive;
-  if (takes) {
+  std::uint32_t& count = IsOfSharedLock(event.kind) ? held.shared : held.exclusive;
+  if (!IsReleaseOfLock(event.kind)) {
     ++count;
   } else if (count > 0) {
     --count;

@@ -67,13 +67,13 @@ class ExecutionObserver {
 
   // The same for code that runs in the code cache, many at a time, in order: each access is about
   // to be, or has been, carried out by the program's instruction at Event::ip. Event::stack
-  // (InternFrame): the calls it stands in. Among them, as OnRuntimeEvent has it, is the taking and
-  // giving back of locks: kAcquire, kRelease, kAcquireShared, kReleaseShared, with the
-  // trapline_lock_kind as Event::size, each behind a kAtomicRead of no bytes, which is to become
-  // the look at the lock itself. So is synchronisation that the monitor saw itself: kHappensBefore
-  // and kHappensAfter, and with kOnlyOrders kAtomicRead, by which the thread may have seen what was
-  // released to the bytes by atomic accesses, and kAtomicRmw, by which the kernel changes them
-  // atomically for it. What the span holds may be changed.
+  // (InternFrame): the calls it stands in. Among them is the taking and giving back of locks:
+  // kAcquire, kRelease, kAcquireShared, kReleaseShared, with the trapline_lock_kind as Event::size,
+  // each behind a kAtomicRead of no bytes, which is to become the look at the lock itself. So is
+  // synchronisation that the monitor saw itself: kHappensBefore and kHappensAfter, and with
+  // kOnlyOrders kAtomicRead, by which the thread may have seen what was released to the bytes by
+  // atomic accesses, and kAtomicRmw, by which the kernel changes them atomically for it. What the
+  // span holds may be changed.
   virtual void OnCachedAccesses(std::span<Event> accesses) = 0;
   // What was told so has been dealt with when this returns, races included. All other calls but
   // those that ask do that first.
@@ -97,7 +97,7 @@ class ExecutionObserver {
   // The calls that a thread with these registers stands in, innermost first.
   virtual std::vector<CallFrame> CallFrames(const RegisterFile& registers) = 0;
 
-  // Something the program's runtime said (events.h).
+  // Something the program's runtime said (events.h), but for locks.
   virtual void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) = 0;
 
   virtual void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,

@@ -420,7 +420,7 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   lock.size = event.size;
   lock.ip = event.ip;
   if (repeats_.started() && IsReleaseOfLock(kind)) {
-    lock.aux = event.sequence + 1;
+    lock.aux = event.sequence + 1;  // 0 if the agent has not queued it
     repeats_.OnMoment(handled_);
   }
   batch_.TellIfMany();

@@ -326,14 +326,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       continue;
     }
     if (access.kind == EventKind::kAtomicRead && access.size == 0) {
-      const Event& lock = accesses[++i];
-      const ThreadId holder = Identity(lock.thread);
-      const bool shared =
-          lock.kind == EventKind::kAcquireShared || lock.kind == EventKind::kReleaseShared;
-      // Of a thread in another one's stead nothing is told late.
-      const std::uint64_t moment = holder == lock.thread ? lock.aux : 0;
-      count += OnLock(holder, ThreadOf(holder), lock.kind,
-                      {lock.address, lock.size, shared, lock.ip}, moment, &accesses[count]);
+      count += OnLock(accesses[++i], &accesses[count]);
       continue;
     }
     checked_ = true;
@@ -371,9 +364,11 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   }
 }
 
-std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKind kind,
-                                    const HeldLock& lock, std::uint64_t moment, Event* told) {
-  const bool takes = kind == EventKind::kAcquire || kind == EventKind::kAcquireShared;
+std::size_t ExecutionEvents::OnLock(Event event, Event* told) {
+  const HeldLock lock{event.address, event.size, IsOfSharedLock(event.kind), event.ip};
+  const bool takes = !IsReleaseOfLock(event.kind);
+  const ThreadId thread = Identity(event.thread);
+  ThreadState& state = ThreadOf(thread);
   if (!takes) {  // a lock does not protect itself
     const auto held =
         std::find_if(state.locks.rbegin(), state.locks.rend(),
@@ -404,12 +399,10 @@ std::size_t ExecutionEvents::OnLock(ThreadId thread, ThreadState& state, EventKi
   state.looked_at = takes && looked ? lock.address : 0;
   state.looked_when = interruptions_;
   if (state.ignored_synchronisation == 0) {
-    *next = {};
-    next->kind = kind;
+    *next = event;
     next->thread = thread;
-    next->address = lock.address;
-    next->ip = lock.ip;
-    next->aux = moment;
+    next->size = 0;
+    if (thread != event.thread) next->aux = 0;  // for one that others run nothing is told late
     ++next;
   }
   if (takes) {
@@ -514,11 +507,6 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     access.stack = RuntimeContextOf(state, queued.ip - 1);
     Feed(access);
   };
-  const auto lock = [&](EventKind kind, bool shared) {
-    std::array<Event, 2> told;
-    const HeldLock of{queued.address, queued.size, shared, queued.ip};
-    Feed(std::span(told).first(OnLock(thread, state, kind, of, 0, told.data())));
-  };
   const auto count = [](unsigned& depth, bool up) {
     if (up) {
       ++depth;
@@ -527,18 +515,6 @@ void ExecutionEvents::OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& 
     }
   };
   switch (queued.kind) {
-    case TRAPLINE_ACQUIRE:
-      lock(EventKind::kAcquire, false);
-      break;
-    case TRAPLINE_RELEASE:
-      lock(EventKind::kRelease, false);
-      break;
-    case TRAPLINE_ACQUIRE_SHARED:
-      lock(EventKind::kAcquireShared, true);
-      break;
-    case TRAPLINE_RELEASE_SHARED:
-      lock(EventKind::kReleaseShared, true);
-      break;
     case TRAPLINE_HAPPENS_BEFORE:
       synchronise(EventKind::kHappensBefore);
       break;

@@ -197,10 +197,9 @@ class ExecutionEvents : public ExecutionObserver {
   void ReportAll();
   std::unique_ptr<EventBacklog> MakeBacklog();
   Meeting JudgeAlone(const Access& first, const Access& second);
-  // A thread takes or gives back a lock (`kind`); `moment`: Event::aux of that. The events, two at
-  // most, go to `told`; the answer is how many there are.
-  std::size_t OnLock(ThreadId thread, ThreadState& state, EventKind kind, const HeldLock& lock,
-                     std::uint64_t moment, Event* told);
+  // A thread takes or gives back a lock, as OnCachedAccesses has it. The events of that, two at
+  // most, go to `told`, where `event` may be, too; the answer is how many there are.
+  std::size_t OnLock(Event event, Event* told);
   // What an access is, beyond what it does to memory: an atomic one that is not to be reported may
   // still order threads, and one that is to order nothing may still race.
   enum class Counts : std::uint8_t { kFully, kAsAccess, kAsOrder, kNotAtAll };

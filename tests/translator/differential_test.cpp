@@ -616,7 +616,7 @@ TEST_F(Differential, EveryEncoding) {
       before.xsave = image_.data();
       std::vector<TracedAccess> expected;
       for (MemoryAccess access : Accesses(*in, before)) {
-        if (OnlyReadsMemory(*in)) access.write = access.atomic = false;  // a load of a known kind
+        if (OnlyReadsMemory(*in)) access.write = access.atomic = false;  // told as a load
         expected.push_back({entry, access});
       }
       std::vector<TracedAccess> actual = cached.accesses;
