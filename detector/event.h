@@ -46,7 +46,7 @@ enum class EventKind : std::uint8_t {
   kSamplingEnd,
   kMissingBegin,  // thread calls untracked code `ip` that may touch [address, address+size)
   kMissingEnd,
-  // Of an execution as it runs only, never in a log:
+  // Of an execution as it runs, and of a log made of what was told so (LogFilter::kFastTrack):
   kMoment,       // from moment `aux` on the thread's clock is what it is now
   kEarlierRead,  // what the thread read or wrote before, it did again, last at moment `aux`; nobody
   kEarlierWrite  // else did anything in between that the access could race with
@@ -75,8 +75,8 @@ struct Event {
   std::uint64_t ip;       // program address of the instruction; 0 = unknown
   std::uint64_t aux;  // kCopyHistory: source address; scopes: bit set; accesses with kHasValue: the
                       // value read or written (little endian, at most 8 bytes); kRelease and
-                      // kReleaseShared of an execution as it runs: 0 or what a kMoment behind it
-                      // would say; else 0
+                      // kReleaseShared where there are kMoments: 0 or what one behind it would
+                      // say; else 0
   ThreadId other;     // kFork, kJoin: the other thread; kIdentity: carrier; else 0
   std::uint32_t stack;  // index of the call stack in the log's stack table; 0 = none
 };
@@ -85,6 +85,10 @@ static_assert(sizeof(Event) == 48);
 // A read or write of memory, atomic or not.
 constexpr bool IsAccess(EventKind kind) { return kind <= EventKind::kAtomicRmw; }
 constexpr bool IsPlainAccess(EventKind kind) { return kind <= EventKind::kWrite; }
+// A repeat that is told late.
+constexpr bool IsEarlierAccess(EventKind kind) {
+  return kind == EventKind::kEarlierRead || kind == EventKind::kEarlierWrite;
+}
 constexpr bool IsAtomic(EventKind kind) {
   return kind >= EventKind::kAtomicRead && kind <= EventKind::kAtomicRmw;
 }

@@ -17,7 +17,9 @@ using Sequence = std::uint64_t;
 inline constexpr Sequence kLastSequence = (Sequence{1} << 62) - 1;
 inline constexpr Sequence kNoSequence = ~Sequence{0};
 
-inline constexpr std::uint32_t kLogVersion = 1;
+// Version 1 has no events later than kMissingEnd.
+inline constexpr std::uint32_t kLogVersion = 2;
+inline constexpr std::uint32_t kOldestLogVersion = 1;
 
 // ---------------------------------------------------------------------------------------------
 // File: one FileHeader, then blocks, each a BlockHeader and `stored_bytes` bytes.
@@ -98,8 +100,9 @@ inline constexpr std::uint8_t kLongHasValue = 32;  // an access with kHasValue
 // Kinds that are no events, in the place of an EventKind of a long record.
 inline constexpr std::uint8_t kRecordSkip = 30;   // adds a LEB128 number to the sequence
 inline constexpr std::uint8_t kRecordStack = 31;  // call stack: id, number of frames, frames
-inline constexpr std::uint8_t kEventKinds = static_cast<std::uint8_t>(EventKind::kMissingEnd) + 1;
-static_assert(kEventKinds == 27, "the log's event kinds are part of its version");
+inline constexpr std::uint8_t kEventKinds = static_cast<std::uint8_t>(EventKind::kEarlierWrite) + 1;
+static_assert(kEventKinds == 30 && kEventKinds <= kRecordSkip,
+              "the log's event kinds are part of its version");
 
 inline constexpr std::uint32_t kMaxStackFrames = 64;
 // Longest event record, value included: token 2, gap 4, address 8, kind 1, flags 1, LEB128 of ip

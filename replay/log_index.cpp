@@ -95,11 +95,11 @@ Status LogIndex::ReadHeader() {
         "{} is no trap log: it does not begin as one; give a file that `trapline run --log` wrote",
         path_));
   }
-  if (header.version != kLogVersion) {
+  if (header.version < kOldestLogVersion || header.version > kLogVersion) {
     return Status::Error(fmt::format(
-        "{} has format version {}, this program reads version {}; use the trapline that "
+        "{} has format version {}, this program reads versions {} to {}; use the trapline that "
         "wrote it",
-        path_, header.version, kLogVersion));
+        path_, header.version, kOldestLogVersion, kLogVersion));
   }
   if (header.header_bytes != sizeof(header) || header.reserved != 0 ||
       header.checksum != Crc32c(&header, offsetof(FileHeader, checksum))) {
@@ -108,6 +108,7 @@ Status LogIndex::ReadHeader() {
                     "trusted",
                     path_));
   }
+  version_ = header.version;
   recording_ = {header.recording_low, header.recording_high};
   valid_bytes_ = sizeof(header);
   return {};

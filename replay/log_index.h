@@ -75,6 +75,7 @@ class LogIndex {
   Status Open(const std::string& path);
 
   const std::string& path() const { return path_; }
+  std::uint32_t version() const { return version_; }  // of the format
   const RecordingId& recording() const { return recording_; }
   const LogMetadata& metadata() const { return metadata_; }
   const std::map<ThreadId, std::vector<BlockRef>>& threads() const { return threads_; }
@@ -125,6 +126,7 @@ class LogIndex {
 
   int descriptor_ = -1;
   std::string path_;
+  std::uint32_t version_ = 0;
   RecordingId recording_;
   LogMetadata metadata_;
   std::map<ThreadId, std::vector<BlockRef>> threads_;

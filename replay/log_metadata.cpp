@@ -55,6 +55,7 @@ json LogMetadata::ToJson() const {
   Set(object, "started", started);
   for (const LogModule& module : modules) object["modules"].push_back(trapline::ToJson(module));
   for (const LogPart& part : parts) object["parts"].push_back(trapline::ToJson(part));
+  if (!plain.empty()) object["plain"] = plain;
   if (!threads.empty()) object["threads"] = threads;
   return object;
 }
@@ -78,6 +79,7 @@ Status LogMetadata::Add(std::string_view text) {
     for (const json& part : object.value("parts", json::array())) {
       next.parts.push_back(PartFrom(part));
     }
+    if (const auto at = object.find("plain"); at != object.end()) at->get_to(next.plain);
     if (const auto at = object.find("threads"); at != object.end()) at->get_to(next.threads);
     *this = std::move(next);
     return {};

@@ -34,14 +34,18 @@ struct LogPart {
 struct LogMetadata {
   std::string program;
   std::vector<std::string> arguments;
-  std::string host_kind;  // e.g. "kvm_pvm"; "none" for imported and generated logs
-  std::string policy;     // e.g. "exact"
-  std::string clock;      // what time_ns counts: "monotonic", or "none"
-  std::string filter;     // which accesses were recorded: "all", "first"
-  std::string started;    // wall clock, UTC, ISO 8601; informative
+  std::string host_kind;           // e.g. "kvm_pvm"; "none" for imported and generated logs
+  std::string policy;              // e.g. "exact"
+  std::string clock;               // what time_ns counts: "monotonic", or "none"
+  std::string filter;              // which accesses were recorded: "all", "first", "fasttrack"
+  std::vector<std::string> plain;  // places whose plain accesses are no atomic ones: --plain
+  std::string started;             // wall clock, UTC, ISO 8601; informative
   std::vector<LogModule> modules;
   std::vector<LogPart> parts;     // what of the recording is here; empty: the log was never cut
   std::vector<ThreadId> threads;  // of the whole recording; only where there are parts
+
+  // Whether EventKind::kEarlierRead and the like may be among the events.
+  bool HasLateRepeats() const { return filter == "fasttrack"; }
 
   nlohmann::json ToJson() const;
   // Adds the object `text` to what is known. Unknown members are ignored; an error leaves this

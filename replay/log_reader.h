@@ -26,6 +26,7 @@ class LogReader {
   // The next events, at most `capacity`, in order, and their numbers if `sequences` is not null.
   // Returns how many; 0 at the end and after a failure, which status() tells.
   std::size_t Read(Event* events, Sequence* sequences, std::size_t capacity);
+  std::size_t Read(Event* events, std::size_t capacity) { return Read(events, nullptr, capacity); }
 
   const Status& status() const { return status_; }
   std::uint64_t position() const { return position_; }  // events delivered so far

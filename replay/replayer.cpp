@@ -7,10 +7,11 @@
 #include <array>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <tuple>
 
-#include "replay/log_reader.h"
+#include "replay/event_source.h"
 #include "replay/log_segment.h"
 #include "replay/sharded_detector.h"
 
@@ -42,8 +43,17 @@ bool Crosses(const Event& event) {
 class Lane {
  public:
   Lane(std::string name, std::vector<std::unique_ptr<Detector>> detectors, std::uint64_t heap,
-       bool shares_heap)
+       bool shares_heap, const OrderingRule& rule)
       : name_(std::move(name)), heap_(heap), shares_heap_(shares_heap) {
+    for (const auto& detector : detectors) {
+      if (!rule) break;
+      detector->SetOrderingRule([this, &rule](const Access& first, const Access& second) {
+        const std::lock_guard lock(rule_mutex_);
+        const Meeting meeting = rule(first, second);
+        orders_ = orders_ || meeting == Meeting::kOrder || meeting == Meeting::kMutualOrder;
+        return meeting;
+      });
+    }
     if (detectors.size() == 1) {
       whole_ = std::move(detectors.front());
     } else {
@@ -72,28 +82,32 @@ class Lane {
       split_->Finish();
     });
     if (!shares_heap_) memory_bytes_ = static_cast<std::int64_t>(HeapBytes() - heap_);
-  }
-
-  bool ambiguous() const { return split_ != nullptr && split_->ambiguous(); }
-
-  // `cpu_share`: of the time that passed, how much this thread had a processor.
-  DetectorResult Result(double cpu_share) const {
-    DetectorResult result;
-    result.name = name_;
-    result.cpu_ns = Scaled(wall_ns_, cpu_share) + (split_ == nullptr ? 0 : split_->cpu_ns());
-    result.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(memory_bytes_, 0));
-    const auto add = [&result](const Detector& detector) {
-      result.races.insert(result.races.end(), detector.races().begin(), detector.races().end());
-      result.race_count += detector.race_count();
-      AddStatistics(detector.statistics(), &result.statistics);
+    result_.name = name_;
+    result_.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(memory_bytes_, 0));
+    const auto add = [this](const Detector& detector) {
+      result_.races.insert(result_.races.end(), detector.races().begin(), detector.races().end());
+      result_.race_count += detector.race_count();
+      AddStatistics(detector.statistics(), &result_.statistics);
     };
     if (whole_ != nullptr) {
       add(*whole_);
     } else {
-      result.shards = static_cast<unsigned>(split_->detectors().size());
+      result_.shards = static_cast<unsigned>(split_->detectors().size());
       for (const auto& detector : split_->detectors()) add(*detector);
     }
-    return result;
+  }
+
+  // Memory cannot be split: it was moved, or what one shard saw has ordered its threads.
+  bool ambiguous() const { return split_ != nullptr && (split_->ambiguous() || orders_); }
+  bool takes_repeats() const {
+    return (whole_ != nullptr ? whole_ : split_->detectors().front())->TakesRepeats();
+  }
+
+  // What was found, but for the time, which ScaleTime says: of that which passed, `cpu_share` is
+  // how much this thread had a processor.
+  DetectorResult& result() { return result_; }
+  void ScaleTime(double cpu_share) {
+    result_.cpu_ns = Scaled(wall_ns_, cpu_share) + (split_ == nullptr ? 0 : split_->cpu_ns());
   }
 
  private:
@@ -134,8 +148,11 @@ class Lane {
   bool shares_heap_;    // with other detectors
   std::unique_ptr<Detector> whole_;
   std::unique_ptr<ShardedDetector> split_;
+  std::mutex rule_mutex_;
+  bool orders_ = false;  // the rule has ordered threads
   std::uint64_t wall_ns_ = 0;
   std::int64_t memory_bytes_ = 0;
+  DetectorResult result_;
 };
 
 Status MakeLane(const std::string& name, const ReplayOptions& options,
@@ -151,8 +168,8 @@ Status MakeLane(const std::string& name, const ReplayOptions& options,
           fmt::format("there is no detector {}; choose from {}", full, DetectorNames()));
     }
   }
-  lanes->push_back(
-      std::make_unique<Lane>(full, std::move(detectors), heap, options.detectors.size() > 1));
+  lanes->push_back(std::make_unique<Lane>(full, std::move(detectors), heap,
+                                          options.detectors.size() > 1, options.ordering_rule));
   return {};
 }
 
@@ -161,7 +178,7 @@ Status MakeLane(const std::string& name, const ReplayOptions& options,
 // was split.
 class WholeAccesses {
  public:
-  // An access of which detectors see pieces. Of one log in ascending order of `index`.
+  // An access of which detectors see pieces. Of one pass in ascending order of `index`.
   void Remember(std::uint64_t index, const Event& event) {
     if (crossing_.size() < kMostCrossing) {
       crossing_.push_back({index, {event.address, event.size}});
@@ -171,18 +188,21 @@ class WholeAccesses {
   }
 
   // `all`: any access of a race may be a part of one. Accesses that are not remembered are looked
-  // up in the log, up to `last`.
-  Status Find(const std::vector<DetectorResult>& detectors, bool all, const LogIndex& index,
-              Sequence last) {
+  // up by one more pass over what make_source() gives.
+  template <class MakeSource>
+  Status Find(const std::vector<Lane*>& lanes, bool all, MakeSource&& make_source) {
     std::set<std::uint64_t> wanted;
-    for (const DetectorResult& detector : detectors) {
-      for (const Race& race : detector.races) {
+    for (Lane* const lane : lanes) {
+      for (const Race& race : lane->result().races) {
         for (const Access& access : {race.first, race.second}) {
           if (all || MaybePiece(access)) wanted.insert(access.index);
         }
       }
     }
-    if (all || forgotten_) return LookUp(wanted, index, last);
+    if (all || forgotten_) {
+      const std::unique_ptr<EventSource> source = make_source();
+      return LookUp(wanted, *source);
+    }
     for (const auto& [at, range] : crossing_) {
       if (wanted.contains(at)) found_[at] = range;
     }
@@ -206,13 +226,12 @@ class WholeAccesses {
            (access.address + access.size) % ShardMap::kGranule == 0;
   }
 
-  Status LookUp(const std::set<std::uint64_t>& wanted, const LogIndex& index, Sequence last) {
-    LogReader reader(index, 0, last);
+  Status LookUp(const std::set<std::uint64_t>& wanted, EventSource& reader) {
     std::vector<Event> events(kBatch);
     auto next = wanted.begin();
     while (next != wanted.end()) {
       const std::uint64_t first = reader.position();
-      const std::size_t count = reader.Read(events.data(), nullptr, events.size());
+      const std::size_t count = reader.Read(events.data(), events.size());
       if (count == 0) return reader.status();
       for (; next != wanted.end() && *next < first + count; ++next) {
         const Event& event = events[*next - first];
@@ -260,36 +279,24 @@ void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races)
   *races = std::move(united);
 }
 
-}  // namespace
-
-bool Shardable(const std::string& detector) {
-  // Left out: samplers and filters, which decide by all accesses, and what works on windows.
-  static constexpr std::array kNames = {"empty",  "basicvc",   "djit+", "fasttrack", "eraser",
-                                        "hybrid", "multirace", "lard",  "acculock"};
-  return std::find(kNames.begin(), kNames.end(), detector) != kNames.end();
-}
-
-Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult* result) {
-  *result = {};
-  std::vector<std::unique_ptr<Lane>> lanes;
-  for (const std::string& name : options.detectors) {
-    if (Status status = MakeLane(name, options, &lanes); !status.ok()) return status;
-  }
-  // Phases are measured by the wall clock, since asking for processor time is a system call, and
-  // scaled to the processor time of the whole.
-  const std::uint64_t started = MonotonicNs();
-  const std::uint64_t cpu_started = ThreadCpuNs();
+// Runs `lanes` over the log, as it is or straight. `ambiguous`: memory cannot be split, and nothing
+// of the result is to be used.
+Status RunPass(const LogIndex& index, const ReplayOptions& options, bool straight,
+               const std::vector<Lane*>& lanes, ReplayResult* result, bool* ambiguous) {
   const Sequence last = std::min(options.last, index.complete_up_to());
-  LogReader reader(index, 0, last);
+  const std::uint64_t opening = MonotonicNs();
+  const auto make_source = [&] { return std::make_unique<EventSource>(index, last, straight); };
+  const std::unique_ptr<EventSource> source = make_source();
+  result->read_ns += MonotonicNs() - opening;
   std::vector<Event> events(options.shards > 1 || lanes.size() > 1 ? kLongBatch : kBatch);
   std::array<std::uint64_t, kEventKinds> kinds{};
   std::vector<std::size_t> crossing;
   WholeAccesses whole;
   std::uint64_t progress_at = 0;
   for (;;) {
-    const std::uint64_t first = reader.position();
+    const std::uint64_t first = source->position();
     const std::uint64_t before = MonotonicNs();
-    const std::size_t count = reader.Read(events.data(), nullptr, events.size());
+    const std::size_t count = source->Read(events.data(), events.size());
     result->read_ns += MonotonicNs() - before;
     if (count == 0) break;
     const std::span<const Event> batch(events.data(), count);
@@ -312,7 +319,8 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
         ++kinds[static_cast<std::size_t>(event.kind)];
         if (event.kind == EventKind::kFork)
           result->creations[event.other] = {event.thread, event.ip, event.stack};
-        if (!IsPlainAccess(event.kind) || !Crosses(event)) continue;
+        if (!(IsPlainAccess(event.kind) || IsEarlierAccess(event.kind)) || !Crosses(event))
+          continue;
         if (event.size > kMaxAccessBytes) {
           return Status::Error(
               fmt::format("{}: event {} is an access of {} bytes, more than any "
@@ -323,35 +331,73 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
         whole.Remember(first + i, event);
       }
     }
-    for (const auto& lane : lanes) lane->OnEvents(batch, first, crossing);
-    if (std::any_of(lanes.begin(), lanes.end(),
-                    [](const auto& lane) { return lane->ambiguous(); })) {
-      ReplayOptions unsplit = options;
-      unsplit.shards = 1;
-      return Replay(index, unsplit, result);
-    }
+    for (Lane* const lane : lanes) lane->OnEvents(batch, first, crossing);
+    *ambiguous = std::ranges::any_of(lanes, [](const Lane* lane) { return lane->ambiguous(); });
+    if (*ambiguous) return {};
     if (options.progress && first >= progress_at) {
       options.progress(first);
       progress_at = first + kProgressEvents;
     }
   }
-  if (!reader.status().ok()) return reader.status();
-  result->events = reader.position();
+  if (!source->status().ok()) return source->status();
+  for (Lane* const lane : lanes) lane->Finish();
+  const bool moves = kinds[static_cast<std::size_t>(EventKind::kCopyHistory)] != 0 ||
+                     kinds[static_cast<std::size_t>(EventKind::kUntrack)] != 0;
+  if (Status status = whole.Find(lanes, moves, make_source); !status.ok()) return status;
+  for (Lane* const lane : lanes)
+    Unite(whole, options.detector_options.all_races, &lane->result().races);
+  result->stacks = source->stacks();
+  if (result->events != 0) return {};  // they were counted before
+  result->events = source->position();
   for (std::size_t kind = 0; kind < kEventKinds; ++kind) {
     if (kinds[kind] != 0) result->kinds[static_cast<EventKind>(kind)] = kinds[kind];
   }
-  for (const auto& lane : lanes) lane->Finish();
+  return {};
+}
+
+}  // namespace
+
+bool Shardable(const std::string& detector) {
+  // Left out: samplers and filters, which decide by all accesses, and what works on windows.
+  static constexpr std::array kNames = {"empty",  "basicvc",   "djit+", "fasttrack", "eraser",
+                                        "hybrid", "multirace", "lard",  "acculock"};
+  return std::find(kNames.begin(), kNames.end(), detector) != kNames.end();
+}
+
+Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult* result) {
+  *result = {};
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (const std::string& name : options.detectors) {
+    if (Status status = MakeLane(name, options, &lanes); !status.ok()) return status;
+  }
+  const std::uint64_t started = MonotonicNs();
+  const std::uint64_t cpu_started = ThreadCpuNs();
+  const bool late = index.metadata().HasLateRepeats();
+  // Detectors that take late repeats as they are get the log as it is.
+  for (const bool straight : {false, true}) {
+    std::vector<Lane*> chosen;
+    for (const auto& lane : lanes) {
+      if ((late && !lane->takes_repeats()) == straight) chosen.push_back(lane.get());
+    }
+    if (chosen.empty() && !(lanes.empty() && !straight)) continue;
+    bool ambiguous = false;
+    const Status status = RunPass(index, options, straight, chosen, result, &ambiguous);
+    if (!status.ok()) return status;
+    if (ambiguous) {
+      ReplayOptions unsplit = options;
+      unsplit.shards = 1;
+      return Replay(index, unsplit, result);
+    }
+  }
+  // Phases are measured by the wall clock, since asking for processor time is a system call, and
+  // scaled to the processor time of the whole.
   const double cpu_share = static_cast<double>(ThreadCpuNs() - cpu_started) /
                            static_cast<double>(std::max<std::uint64_t>(MonotonicNs() - started, 1));
   result->read_ns = Scaled(result->read_ns, cpu_share);
-  for (const auto& lane : lanes) result->detectors.push_back(lane->Result(cpu_share));
-  const bool all = result->kinds.contains(EventKind::kCopyHistory) ||
-                   result->kinds.contains(EventKind::kUntrack);
-  if (Status status = whole.Find(result->detectors, all, index, last); !status.ok()) return status;
-  for (DetectorResult& detector : result->detectors) {
-    Unite(whole, options.detector_options.all_races, &detector.races);
+  for (const auto& lane : lanes) {
+    lane->ScaleTime(cpu_share);
+    result->detectors.push_back(lane->result());
   }
-  result->stacks = reader.stacks();
   result->wall_ns = MonotonicNs() - started;
   return {};
 }

@@ -22,9 +22,11 @@ struct ReplayOptions {
   // Memory is split by address over this many instances of each detector, each in a thread of its
   // own. The result is the same for any number: detectors whose decisions depend on accesses to
   // other addresses (samplers, filters) run unsplit, and so does a log in which accesses lie across
-  // moved memory.
+  // moved memory, or in which the ordering rule orders threads.
   unsigned shards = 1;
   Sequence last = kLastSequence;  // stop after it; never beyond what is complete
+  // For Detector::SetOrderingRule; may be empty. Called by one thread at a time.
+  OrderingRule ordering_rule;
   // Called now and then with the events done so far.
   std::function<void(std::uint64_t)> progress;
 };

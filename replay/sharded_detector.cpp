@@ -82,7 +82,7 @@ void ShardedDetector::RunShard(unsigned number) {
 void ShardedDetector::OnEvents(std::span<const Event> events, std::uint64_t first_index) {
   std::uint64_t index = first_index;
   for (const Event& event : events) {
-    if (IsPlainAccess(event.kind)) {
+    if (IsPlainAccess(event.kind) || IsEarlierAccess(event.kind)) {
       map_.ForEachPiece(
           event.address, event.size,
           [&](unsigned shard, std::uint64_t address, std::uint64_t size) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/event_source.h"
 #include "replay/log_cut.h"
 #include "replay/log_drain.h"
 #include "replay/log_index.h"
@@ -33,7 +34,7 @@ constexpr std::array<const char*, kEventKinds> kKindNames = {
     "happens-after", "fork",          "join",           "thread-end",     "barrier-enter",
     "barrier-leave", "clear-history", "copy-history",   "identity",       "track",
     "untrack",       "track-thread",  "untrack-thread", "sampling-begin", "sampling-end",
-    "missing-begin", "missing-end"};
+    "missing-begin", "missing-end",   "moment",         "earlier-read",   "earlier-write"};
 constexpr std::array<const char*, 5> kOrderNames = {"relaxed", "acquire", "release", "acq-rel",
                                                     "seq-cst"};
 
@@ -84,7 +85,7 @@ int Info(const std::string& path) {
     if (!value.empty()) fmt::print("{:<12}{}\n", name, value);
   };
   line("log", path);
-  line("format", fmt::format("version {}", kLogVersion));
+  line("format", fmt::format("version {}", index.version()));
   line("recording", fmt::format("{:016x}{:016x}", index.recording().high, index.recording().low));
   line("program", metadata.program);
   std::string arguments;
@@ -275,15 +276,15 @@ int Import(const std::string& text, const std::string& output) {
   return Check(writer.Finish());
 }
 
-// Calls visit(event) for all events up to the first missing one.
+// Calls visit(event) for all events up to the first missing one, late repeats in their places.
 template <class Visit>
 Status ForEachEvent(const LogIndex& index, Visit&& visit) {
-  LogReader reader(index);
+  EventSource source(index, index.complete_up_to(), true);
   std::vector<Event> events(1024);
-  while (const std::size_t count = reader.Read(events.data(), nullptr, events.size())) {
+  while (const std::size_t count = source.Read(events.data(), events.size())) {
     for (std::size_t i = 0; i < count; ++i) visit(events[i]);
   }
-  return reader.status();
+  return source.status();
 }
 
 int Export(const std::string& path, const std::string& output, const std::string& locations) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "hypervisor/error_output.h"
 #include "hypervisor/kvm.h"
@@ -23,14 +22,13 @@ void Complain(const Status& status) { WriteError(fmt::format("trapline: {}\n", s
 }  // namespace
 
 void to_json(nlohmann::json& json, const LogRecordingOptions& options) {
-  json = {{"path", options.path},   {"first", options.first_accesses},
-          {"owner", options.owner}, {"initial", options.initial},
-          {"logs", options.logs},   {"control", options.control}};
+  json = {{"path", options.path},       {"filter", options.filter}, {"owner", options.owner},
+          {"initial", options.initial}, {"logs", options.logs},     {"control", options.control}};
 }
 
 void from_json(const nlohmann::json& json, LogRecordingOptions& options) {
   options.path = json.value("path", "");
-  options.first_accesses = json.value("first", false);
+  options.filter = json.value("filter", LogFilter::kAll);
   options.owner = json.value("owner", 0);
   options.initial = json.value("initial", true);
   options.logs = json.value("logs", 0U);
@@ -39,7 +37,10 @@ void from_json(const nlohmann::json& json, LogRecordingOptions& options) {
 
 LogRecording::LogRecording(LogRecordingOptions options, ExecutionEvents& events,
                            LogMetadata metadata)
-    : options_(std::move(options)), events_(events), metadata_(std::move(metadata)) {
+    : options_(std::move(options)),
+      events_(events),
+      metadata_(std::move(metadata)),
+      first_accesses_(options_.filter == LogFilter::kFirst) {
   if (options_.owner == 0) options_.owner = getpid();
   if (options_.owner != getpid()) {
     // Started by a vfork child: a process of its own.
@@ -117,7 +118,7 @@ void LogRecording::OnEvents(std::span<const Event> events) {
 void LogRecording::OnEvent(const Event& event) {
   if (state_ == State::kWaiting && event.kind == EventKind::kFork) Begin(event.thread);
   if (state_ != State::kRecording) return;
-  if (options_.first_accesses && !filter_.Passes(event)) return;
+  if (first_accesses_ && !filter_.Passes(event)) return;
   Append(event);
 }
 
@@ -135,7 +136,7 @@ std::size_t LogRecording::AppendAccesses(std::span<const Event> events) {
       break;
     }
     ++taken;
-    if (options_.first_accesses && !filter_.Passes(event)) continue;
+    if (first_accesses_ && !filter_.Passes(event)) continue;
     batch[count] = &event;
     stacks[count++] = context_stacks_[event.stack];
   }

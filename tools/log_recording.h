@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -19,9 +19,16 @@
 
 namespace trapline {
 
+// Which accesses a log holds. What FastTrack has use for: those that it is told of while a program
+// runs, where repeats that nobody could race with are told late or never.
+enum class LogFilter : std::uint8_t { kAll, kFirst, kFastTrack };
+NLOHMANN_JSON_SERIALIZE_ENUM(LogFilter, {{LogFilter::kAll, "all"},
+                                         {LogFilter::kFirst, "first"},
+                                         {LogFilter::kFastTrack, "fasttrack"}})
+
 struct LogRecordingOptions {
-  std::string path;             // absolute
-  bool first_accesses = false;  // only the first of each thread, place and epoch
+  std::string path;  // absolute
+  LogFilter filter = LogFilter::kAll;
   // Handed on through execve: what the process `owner` has recorded so far.
   pid_t owner = 0;      // 0: nobody yet
   bool initial = true;  // `owner` is the process that `trapline run` started
@@ -48,6 +55,7 @@ class LogRecording : public EventSink {
   // For the metadata; known once the virtual machine is there.
   void SetHostKind(const std::string& kind);
 
+  bool TakesRepeats() const override { return options_.filter == LogFilter::kFastTrack; }
   void OnEvents(std::span<const Event> events) override;
   void OnForkedChild() override;
   void OnExecute(nlohmann::json& options, std::vector<int>& descriptors) override;
@@ -82,6 +90,7 @@ class LogRecording : public EventSink {
   // The log's numbers of call stacks, by ExecutionEvents' number of the stack, and of the context.
   static constexpr std::uint32_t kUnknownStack = ~0U;
   std::vector<std::uint32_t> stacks_, context_stacks_;
+  bool first_accesses_;  // those that filter_ passes
   FirstAccessFilter filter_;
   std::uint32_t generation_ = 0;  // of the modules described so far
   std::vector<bool> described_;   // by module index

@@ -47,13 +47,15 @@ Options OptionsOf(const nlohmann::json& json) {
 }
 
 LogMetadata Describe(const RunOptions& options, const LogRecordingOptions& log,
-                     const std::string& program, const std::vector<std::string>& arguments) {
+                     const AtomicPlacesOptions& atomics, const std::string& program,
+                     const std::vector<std::string>& arguments) {
   LogMetadata metadata;
   metadata.program = program;
   metadata.arguments = arguments;
   metadata.policy = kPolicies[static_cast<std::size_t>(options.tracking.policy)];
   metadata.clock = "monotonic";
-  metadata.filter = log.first_accesses ? "first" : "all";
+  metadata.plain = atomics.plain;
+  metadata.filter = nlohmann::json(log.filter).get<std::string>();
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
   char text[32] = {};
@@ -69,14 +71,15 @@ Observation Observe(const RunOptions& options, const std::string& program,
   Observation observation;
   if (options.tracking.track == Track::kNone) return observation;
   const auto json = nlohmann::json::parse(options.observer_options, nullptr, false);
+  const AtomicPlacesOptions atomics =
+      json.contains(AtomicPlacesOptions::kName)
+          ? OptionsOf<AtomicPlacesOptions>(json[AtomicPlacesOptions::kName])
+          : AtomicPlacesOptions();
   observation.events = std::make_unique<ExecutionEvents>(
       [rules = options.tracking](const std::string& file) {
         return IsUntrackedModule(rules, file);
       },
-      options.tracking.track_modules, options.tracking.untrack_modules,
-      json.contains(AtomicPlacesOptions::kName)
-          ? OptionsOf<AtomicPlacesOptions>(json[AtomicPlacesOptions::kName])
-          : AtomicPlacesOptions());
+      options.tracking.track_modules, options.tracking.untrack_modules, atomics);
   ExecutionEvents& events = *observation.events;
   if (initial) events.TellUnmetPlaces();
   const auto check = [initial](const Status& status) {
@@ -87,8 +90,8 @@ Observation Observe(const RunOptions& options, const std::string& program,
   // The log comes first: it has everything that the detector has seen.
   if (json.contains(LogRecording::kOptionsName)) {
     const auto log = OptionsOf<LogRecordingOptions>(json[LogRecording::kOptionsName]);
-    auto recording =
-        std::make_unique<LogRecording>(log, events, Describe(options, log, program, arguments));
+    auto recording = std::make_unique<LogRecording>(
+        log, events, Describe(options, log, atomics, program, arguments));
     check(recording->Open());
     observation.recording = recording.get();
     events.AddSink(std::move(recording));
@@ -311,8 +314,9 @@ int main(int argc, char** argv) {
                   "Record the execution into this file, for `trapline replay`; further processes' "
                   "go to FILE.PID");
   run->add_option("--log-filter", log_filter,
-                  "all accesses, or only the first of each thread, place and epoch")
-      ->check(CLI::IsMember({"all", "first"}))
+                  "all accesses, only the first of each thread, place and epoch, or what fasttrack "
+                  "needs, which costs least")
+      ->check(CLI::IsMember({"all", "first", "fasttrack"}))
       ->capture_default_str();
   run->add_flag("--record-only", record_only, "Record, and detect nothing meanwhile");
   run->add_option("--json", detection.json_path, "Write the races into this file too");
@@ -420,7 +424,7 @@ int main(int argc, char** argv) {
   if (!record_only) observer[RaceDetection::kOptionsName] = detection;
   if (!log.path.empty()) {
     log.path = std::filesystem::absolute(log.path).string();
-    log.first_accesses = log_filter == "first";
+    log.filter = nlohmann::json(log_filter).get<trapline::LogFilter>();
     observer[LogRecording::kOptionsName] = log;
   }
   options.observer_options = observer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Time and size of recording against online detection, on a program whose two threads race or on one that is named.
 
-Six runs a round, in turns: detector alone, with the policy of recordings (exact) and with its own default; --record-only; detector
-and log together; both also with --log-filter=first. Ratios are to the detector with the policy of recordings.
+Eight runs a round, in turns: detector alone, with the policy of recordings (exact) and with its own default; --record-only; detector
+and log together; both also with --log-filter=first and =fasttrack. Ratios are to the detector with the policy of recordings.
 Processor time is that of `trapline run` with the program in it, without the drain's: on a busy machine the better measure.
 Logs of --record-only are replayed through FastTrack: events for each second of processor time, of the whole command.
 """
@@ -24,8 +24,10 @@ MODES = {
     "fasttrack": ["--detector=fasttrack"],
     "record only": ["--record-only", "--log={log}"],
     "record only, first": ["--record-only", "--log={log}", "--log-filter=first"],
+    "record only, needed": ["--record-only", "--log={log}", "--log-filter=fasttrack"],
     "fasttrack and log": ["--detector=fasttrack", "--log={log}"],
     "the same, first": ["--detector=fasttrack", "--log={log}", "--log-filter=first"],
+    "the same, needed": ["--detector=fasttrack", "--log={log}", "--log-filter=fasttrack"],
 }
 
 

@@ -604,7 +604,7 @@ TEST(Tracking, RangesAreCutExactly) {
 TEST(Robustness, NonsenseIsSurvived) {
   // Releases without acquires, joins of unknown threads, events of threads that have been joined.
   std::vector<Event> trace;
-  for (int kind = 0; kind <= static_cast<int>(EventKind::kMissingEnd); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(EventKind::kEarlierWrite); ++kind) {
     for (ThreadId t = 0; t < 3; ++t) {
       Event event = MakeEvent(static_cast<EventKind>(kind), t, kX + 4 * t, 9);
       event.other = (t + 1) % 4;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "replay/checksum.h"
+#include "replay/event_source.h"
 #include "replay/log_index.h"
 #include "replay/log_reader.h"
 
@@ -65,6 +66,10 @@ void Read(const std::vector<std::uint8_t>& bytes) {
       }
       read += count;
     }
+    EventSource straight(index, kLastSequence, true);
+    while (straight.Read(events.data(), events.size()) != 0) {
+    }
+    if (straight.position() > read) abort();  // each late repeat has one place at most
     if (read > index.events() || (reader.status().ok() && read != index.events())) abort();
   } else if (index.events() != 0) {
     abort();

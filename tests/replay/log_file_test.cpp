@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <random>
 #include <string>
@@ -122,6 +123,22 @@ TEST_F(LogFileTest, OtherFilesAreRefused) {
   WriteFile(path, bytes);
   LogIndex newer;
   EXPECT_NE(newer.Open(path).message().find("version 9"), std::string::npos);
+}
+
+TEST_F(LogFileTest, LogsOfTheFormatBeforeAreRead) {
+  const std::string path = scratch_ / "file";
+  WriteRandomLog(path, 1, 10, 1);
+  std::string bytes = ReadFile(path);
+  FileHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.version = kOldestLogVersion;
+  header.checksum = Crc32c(&header, offsetof(FileHeader, checksum));
+  std::memcpy(bytes.data(), &header, sizeof header);
+  WriteFile(path, bytes);
+  LogIndex older;
+  EXPECT_EQ(older.Open(path).message(), "");
+  EXPECT_EQ(older.version(), kOldestLogVersion);
+  EXPECT_EQ(older.events(), 10U);
 }
 
 // What a damaged log still gives must be the beginning of what was written.

@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "replay/late_repeats.h"
 #include "replay/log_cut.h"
 #include "replay/replay_report.h"
 #include "replay/replayer.h"
@@ -36,8 +40,10 @@ std::string ReportOf(const std::string& path, const ReplayOptions& options) {
 
 class ReplayTest : public testing::Test {
  protected:
-  // A small program with races, and now and then what moves, frees and hides memory.
-  void WriteProgram(const std::string& path, std::uint64_t seed, bool moves, std::uint64_t events) {
+  // A small program with races; `moves`: and now and then what moves, frees and hides memory;
+  // `late`: and what is repeated in earlier epochs.
+  void WriteProgram(const std::string& path, std::uint64_t seed, bool moves, std::uint64_t events,
+                    bool late = false) {
     SyntheticOptions options;
     options.seed = seed;
     options.threads = static_cast<std::uint32_t>(2 + seed % 5);
@@ -48,8 +54,11 @@ class ReplayTest : public testing::Test {
     SyntheticProgram program(options);
     std::mt19937_64 random(seed);
     LogWriter writer;
-    ASSERT_TRUE(writer.Create(path, {seed, 1}, {}).ok());
+    LogMetadata metadata;
+    if (late) metadata.filter = "fasttrack";
+    ASSERT_TRUE(writer.Create(path, {seed, 1}, metadata).ok());
     writer.AppendStack(0, 1, {0x401000, 0x402000});
+    std::map<ThreadId, std::uint64_t> moments;
     std::vector<Event> next;
     while (program.Next(&next)) {
       for (Event& event : next) {
@@ -66,7 +75,25 @@ class ReplayTest : public testing::Test {
             event.size = 8;
           }
         }
+        std::uint64_t& moment = moments[event.thread];
+        if (late && IsReleaseOfLock(event.kind) && random() % 4 != 0) event.aux = ++moment;
         writer.Append(event);
+        if (late && random() % 20 == 0) {
+          Event extra{};
+          extra.thread = event.thread;
+          extra.kind = moment == 0 || random() % 4 == 0 ? EventKind::kMoment
+                       : random() % 2 == 0              ? EventKind::kEarlierWrite
+                                                        : EventKind::kEarlierRead;
+          if (extra.kind == EventKind::kMoment) {
+            extra.aux = ++moment;
+          } else {
+            extra.address = 0x500000 + 8 * ShardMap::kGranule - 300 + random() % 600;
+            extra.size = std::uint64_t{1} << random() % 5;
+            extra.ip = 0x410000 + 4 * (random() % 20);
+            extra.aux = 1 + random() % moment;
+          }
+          writer.Append(extra);
+        }
         if (!moves || random() % 200 != 0) continue;
         Event move{};
         move.thread = event.thread;
@@ -147,20 +174,22 @@ TEST_F(ReplayTest, TellsWhereThreadsWereCreated) {
 }
 
 TEST_F(ReplayTest, AllInOnePassIsEachAlone) {
-  WriteProgram(scratch_ / "log", 2, true, 5000);
-  LogIndex index;
-  ASSERT_TRUE(index.Open(scratch_ / "log").ok());
-  ReplayOptions options;
-  options.detectors = AllDetectors();
-  ReplayResult together;
-  ASSERT_TRUE(Replay(index, options, &together).ok());
-  for (const DetectorResult& expected : together.detectors) {
-    ReplayOptions one;
-    one.detectors = {expected.name};
-    ReplayResult alone;
-    ASSERT_TRUE(Replay(index, one, &alone).ok());
-    EXPECT_EQ(alone.detectors[0].races, expected.races) << expected.name;
-    EXPECT_EQ(alone.detectors[0].statistics, expected.statistics) << expected.name;
+  for (const bool late : {false, true}) {
+    WriteProgram(scratch_ / "log", 2, true, 5000, late);
+    LogIndex index;
+    ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+    ReplayOptions options;
+    options.detectors = AllDetectors();
+    ReplayResult together;
+    ASSERT_TRUE(Replay(index, options, &together).ok());
+    for (const DetectorResult& expected : together.detectors) {
+      ReplayOptions one;
+      one.detectors = {expected.name};
+      ReplayResult alone;
+      ASSERT_TRUE(Replay(index, one, &alone).ok());
+      EXPECT_EQ(alone.detectors[0].races, expected.races) << expected.name;
+      EXPECT_EQ(alone.detectors[0].statistics, expected.statistics) << expected.name;
+    }
   }
 }
 
@@ -168,7 +197,7 @@ TEST_F(ReplayTest, ShardsDoNotChangeTheReport) {
   const std::uint64_t rounds = TestCount("TRAPLINE_SHARD_ROUNDS", 6);
   bool any_race = false;
   for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
-    WriteProgram(scratch_ / "log", seed, seed % 2 == 0, 1200);
+    WriteProgram(scratch_ / "log", seed, seed % 2 == 0, 1200, seed % 3 == 0);
     for (const std::string& detector : AllDetectors()) {
       ReplayOptions options;
       options.detectors = {detector};
@@ -251,6 +280,94 @@ TEST_F(ReplayTest, CutAndMergedLogGivesTheSameReport) {
   ReplayOptions options;
   options.detectors = AllDetectors();
   EXPECT_EQ(ReportOf(scratch_ / "merged", options), ReportOf(scratch_ / "log", options));
+}
+
+// A write that thread 0 repeats before, or after, it gives something away in one of many ways, told
+// when thread 1 has taken that and is about to write there, too. DJIT+ has no idea of late repeats;
+// FastTrack is told of them as it was online.
+TEST_F(ReplayTest, LateRepeatsRaceWhereTheyWereMade) {
+  const auto make = [](EventKind kind, ThreadId thread, std::uint64_t address, ThreadId other = 0) {
+    Event event{};
+    event.kind = kind;
+    event.order = IsAtomic(kind) ? MemoryOrder::kSeqCst : MemoryOrder::kRelaxed;
+    event.thread = thread;
+    event.address = address;
+    event.size = IsAccess(kind) || IsEarlierAccess(kind) ? 8 : 0;
+    event.other = other;
+    return event;
+  };
+  using Kind = EventKind;
+  const std::vector<std::pair<Event, Event>> hand_overs = {
+      {make(Kind::kRelease, 0, 7), make(Kind::kAcquire, 1, 7)},
+      {make(Kind::kReleaseShared, 0, 7), make(Kind::kAcquire, 1, 7)},
+      {make(Kind::kAtomicWrite, 0, 0x700000), make(Kind::kAtomicRead, 1, 0x700000)},
+      {make(Kind::kAtomicRmw, 0, 0x700000), make(Kind::kAtomicRmw, 1, 0x700000)},
+      {make(Kind::kHappensBefore, 0, 7), make(Kind::kHappensAfter, 1, 7)},
+      {make(Kind::kBarrierEnter, 0, 7), make(Kind::kBarrierLeave, 1, 7)},
+      {make(Kind::kFork, 0, 0, 1), make(Kind::kIdentity, 1, 0, 1)},
+      {make(Kind::kThreadEnd, 0, 0), make(Kind::kJoin, 1, 0, 0)}};
+  for (const auto& [gives, takes] : hand_overs) {
+    for (const bool before : {true, false}) {
+      LogWriter writer;
+      LogMetadata metadata;
+      metadata.filter = "fasttrack";
+      ASSERT_TRUE(writer.Create(scratch_ / "log", {1, 1}, metadata).ok());
+      const auto append = [&writer](Event event, std::uint64_t moment = 0) {
+        event.aux = moment;
+        writer.Append(event);
+      };
+      append(make(Kind::kFork, 0, 0, gives.kind == Kind::kFork ? 2 : 1));
+      append(make(Kind::kMoment, 0, 0), 10);
+      append(make(Kind::kWrite, 0, 0x500000));
+      if (gives.kind == Kind::kBarrierEnter) append(make(Kind::kBarrierEnter, 1, 7));
+      const bool with_moment = IsReleaseOfLock(gives.kind);
+      append(gives, with_moment ? 20 : 0);
+      if (!with_moment) append(make(Kind::kMoment, 0, 0), 20);
+      append(takes);
+      append(make(Kind::kEarlierWrite, 0, 0x500000), before ? 15 : 25);
+      append(make(Kind::kWrite, 1, 0x500000));
+      ASSERT_TRUE(writer.Finish().ok());
+      LogIndex index;
+      ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+      ReplayOptions options;
+      options.detectors = {"fasttrack", "djit+"};
+      ReplayResult result;
+      ASSERT_TRUE(Replay(index, options, &result).ok());
+      // What a thread does after its end is nonsense.
+      if (gives.kind == Kind::kThreadEnd && !before) continue;
+      for (const DetectorResult& detector : result.detectors) {
+        EXPECT_EQ(detector.race_count, before ? 0U : 1U)
+            << detector.name << ", kind " << static_cast<int>(gives.kind);
+      }
+    }
+  }
+}
+
+// More of them than are kept in memory come out as they do from memory.
+TEST_F(ReplayTest, LateRepeatsThatDoNotFitIntoMemory) {
+  WriteProgram(scratch_ / "log", 4, true, 20'000, true);
+  LogIndex index;
+  ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+  const std::vector<RecordedEvent> log = ReadAll(index);
+  std::vector<Event> straight[2];
+  for (const std::size_t in_memory : {std::size_t{1} << 20, std::size_t{100}}) {
+    LateRepeats late(in_memory);
+    std::size_t number = 0;
+    for (const RecordedEvent& recorded : log) {
+      late.Note(std::span(&recorded.event, 1));
+      number += IsEarlierAccess(recorded.event.kind) ? 1 : 0;
+    }
+    ASSERT_GT(number, 300U);
+    ASSERT_TRUE(late.Finish().ok());
+    LogReader again(index);
+    StraightReader reader(again, late);
+    std::vector<Event>& events = straight[in_memory == 100 ? 1 : 0];
+    events.resize(log.size() + 1);
+    events.resize(reader.Read(events.data(), events.size()));
+    EXPECT_TRUE(reader.status().ok());
+    EXPECT_GT(events.size(), log.size() / 2);
+  }
+  EXPECT_EQ(straight[0], straight[1]);
 }
 
 TEST_F(ReplayTest, UnknownDetectorIsAnError) {
