@@ -45,6 +45,7 @@ class TreeFilter final : public Detector {
 
   void OnEvent(const Event& event, std::uint64_t index) override;
   void OnEvents(std::span<const Event> events, std::uint64_t first_index) override;
+  void SetOrderingRule(const OrderingRule& rule) override { inner_->SetOrderingRule(rule); }
   void Finish() override { inner_->Finish(); }
   std::span<const Race> races() const override { return inner_->races(); }
   std::uint64_t race_count() const override { return inner_->race_count(); }

@@ -381,7 +381,7 @@ Status Replay(const LogIndex& index, const ReplayOptions& options, ReplayResult*
     }
     if (chosen.empty() && !(lanes.empty() && !straight)) continue;
     bool ambiguous = false;
-    const Status status = RunPass(index, options, straight, chosen, result, &ambiguous);
+    Status status = RunPass(index, options, straight, chosen, result, &ambiguous);
     if (!status.ok()) return status;
     if (ambiguous) {
       ReplayOptions unsplit = options;

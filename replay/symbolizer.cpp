@@ -17,11 +17,12 @@ struct LogSymbolizer::Opened {
   std::unique_ptr<ModuleImage> image;  // null: file gone, or another one in its place
   std::unique_ptr<ElfSymbols> symbols;
   std::unique_ptr<DebugInfo> debug_info;  // null: none
+  BareCodeFinder bare_code;
 };
 
 LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
-  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}});
+  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}, {}});
 }
 
 LogSymbolizer::~LogSymbolizer() = default;
@@ -60,6 +61,19 @@ std::optional<LogVariable> LogSymbolizer::ResolveData(std::uint64_t address) {
       VariableAt(opened->debug_info.get(), opened->symbols.get(), address - opened->module.bias);
   if (!data) return std::nullopt;
   return LogVariable{std::move(*data), opened->module.path};
+}
+
+BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
+  Opened* const opened = Find(address);
+  if (opened == nullptr || opened->image == nullptr) return BareCode::kNo;
+  return opened->bare_code.At(opened->image->file(), opened->symbols.get(),
+                              opened->debug_info.get(), address - opened->module.bias);
+}
+
+std::size_t LogSymbolizer::ReadCode(std::uint64_t address, void* out, std::size_t size) {
+  const Opened* const opened = Find(address);
+  if (opened == nullptr || opened->image == nullptr) return 0;
+  return opened->image->file().ReadLoaded(address - opened->module.bias, out, size);
 }
 
 LogSymbolizer::Opened* LogSymbolizer::Find(std::uint64_t address) {

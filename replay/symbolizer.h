@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "replay/log_metadata.h"
+#include "symbols/bare_code.h"
 #include "symbols/symbolizer.h"
 
 namespace trapline {
@@ -46,6 +47,10 @@ class LogSymbolizer {
 
   const Place& Resolve(std::uint64_t address);
   std::optional<LogVariable> ResolveData(std::uint64_t address);
+  // Of the instruction at `address`.
+  BareCode BareCodeAt(std::uint64_t address);
+  // The code at `address`, at most `size` bytes, as its file has it; returns how many.
+  std::size_t ReadCode(std::uint64_t address, void* out, std::size_t size);
 
  private:
   struct Opened;

@@ -119,6 +119,23 @@ bool ElfFile::Read(std::uint64_t offset, void* out, std::size_t size) const {
   return pread(descriptor_, out, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
+std::size_t ElfFile::ReadLoaded(std::uint64_t address, void* out, std::size_t size) const {
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf_, &count) != 0) return 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr) return 0;
+    if (segment.p_type != PT_LOAD || address < segment.p_vaddr ||
+        address - segment.p_vaddr >= segment.p_filesz) {
+      continue;
+    }
+    const std::uint64_t offset = address - segment.p_vaddr;
+    size = std::min<std::size_t>(size, segment.p_filesz - offset);
+    return Read(segment.p_offset + offset, out, size) ? size : 0;
+  }
+  return 0;
+}
+
 std::string ElfFile::BuildId() const {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
     GElf_Shdr header;

@@ -33,6 +33,8 @@ class ElfFile {
   Elf* elf() const { return elf_; }
   // Bytes of the file; false if not all of them are there, or it is none on disk.
   bool Read(std::uint64_t offset, void* out, std::size_t size) const;
+  // What the file puts at `address` when it is loaded, at most `size` bytes; returns how many.
+  std::size_t ReadLoaded(std::uint64_t address, void* out, std::size_t size) const;
   // By the note sections (a debug file has no program headers to rely on); empty: none.
   std::string BuildId() const;
   // The bytes of the first section called `name`; null if it is missing or holds no bytes.

@@ -56,30 +56,6 @@ std::string WithoutNumber(const std::string& name) {
   return name.substr(0, dot);
 }
 
-// Whether a section of a file has some text in it, found out when first asked for.
-class SectionText {
- public:
-  // The text must outlive the object.
-  SectionText(const char* section, std::string_view text) : section_(section), text_(text) {}
-
-  // `file`: always the same one.
-  bool IsIn(const ElfFile& file) {
-    if (!is_in_) {
-      const Elf_Data* const bytes = file.Section(section_);
-      is_in_ =
-          bytes != nullptr &&
-          std::string_view(static_cast<const char*>(bytes->d_buf), bytes->d_size).find(text_) !=
-              std::string_view::npos;
-    }
-    return *is_in_;
-  }
-
- private:
-  const char* section_;
-  std::string_view text_;
-  std::optional<bool> is_in_;
-};
-
 // The registers of a frame that are known.
 FrameRegisters RegistersOf(const StackFrame& frame) {
   FrameRegisters registers{};
@@ -345,7 +321,11 @@ class Symbolizer::Implementation {
 
   BareCode BareCodeAt(std::uint64_t pc) {
     return Remembered(bare_code_, pc, [&](const Module& module) {
-      return BareCodeOf(ContentsOf(module), pc - module.bias);
+      Contents& contents = ContentsOf(module);
+      if (contents.image == nullptr) return BareCode::kNo;
+      return contents.bare_code.At(
+          contents.image->file(), contents.symbols ? &*contents.symbols : nullptr,
+          contents.debug_info ? &*contents.debug_info : nullptr, pc - module.bias);
     });
   }
 
@@ -385,8 +365,7 @@ class Symbolizer::Implementation {
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
     std::unique_ptr<ProgramText> text;  // made when first asked for
-    SectionText rust_mark{".comment", "rustc version"};
-    SectionText tbb_name{".dynstr", "libtbb.so."};  // in those that are linked to it
+    BareCodeFinder bare_code;
   };
 
   // False: the function that `pc` lies in is the operation `function`, whose order its caller
@@ -545,23 +524,6 @@ class Symbolizer::Implementation {
     return answers[pc] = module != nullptr ? decide(*module) : Answer();
   }
 
-  static BareCode BareCodeOf(Contents& contents, std::uint64_t offset) {
-    if (contents.image == nullptr) return BareCode::kNo;
-    // What the compiler adds has no line, though its function has debug info.
-    if (contents.debug_info && (!contents.debug_info->LineOf(offset).file.empty() ||
-                                !contents.debug_info->Frames(offset).empty())) {
-      return BareCode::kNo;
-    }
-    const ElfSymbols::Symbol* const function =
-        contents.symbols ? contents.symbols->FindFunction(offset) : nullptr;
-    const ElfFile& file = contents.image->file();
-    if (function != nullptr ? IsRustFunction(function->name) : contents.rust_mark.IsIn(file))
-      return BareCode::kRust;
-    if (!contents.tbb_name.IsIn(file)) return BareCode::kAny;
-    return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
-                                                                : BareCode::kMayInlineTbb;
-  }
-
   Contents& ContentsOf(const Module& module) {
     const auto [at, is_new] = contents_.try_emplace(module.index);
     Contents& contents = at->second;
@@ -705,9 +667,7 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
   return implementation_->OrderOf(stack, writes, reads);
 }
 
-Symbolizer::BareCode Symbolizer::BareCodeAt(std::uint64_t pc) {
-  return implementation_->BareCodeAt(pc);
-}
+BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->BareCodeAt(pc); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "symbols/bare_code.h"
 #include "symbols/memory_reader.h"
 #include "symbols/modules.h"
 #include "symbols/source_text.h"
@@ -141,11 +142,7 @@ class Symbolizer {
   };
   OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool writes, bool reads);
 
-  // Whether the instruction at `pc` lies in a file, and no debug info is there to say from what it
-  // was compiled; and then whether that was Rust (by the name of its function, or, without symbols,
-  // by the compiler's mark), or oneTBB's headers may be inlined there (the file needs the library),
-  // or it lies in a function of theirs, or in one that may be, for want of symbols. Remembered.
-  enum class BareCode : std::uint8_t { kNo, kAny, kRust, kMayInlineTbb, kTbb };
+  // Of the instruction at `pc`. Remembered.
   BareCode BareCodeAt(std::uint64_t pc);
 
   // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.

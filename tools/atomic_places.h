@@ -12,6 +12,7 @@
 
 #include "detector/event.h"
 #include "symbols/symbolizer.h"
+#include "tools/bare_access.h"
 #include "tools/place_names.h"
 
 namespace trapline {
@@ -44,13 +45,8 @@ class AtomicPlaces {
   Said OfCode(std::uint64_t ip);
   Said OfData(std::uint64_t address);
 
-  // Why plain loads and stores are taken for atomic without debug info (ExecutionEvents::Judge).
-  enum class Presumption : std::uint8_t {
-    kTbbRelaxed,  // by their form; they order nothing, and are not told as atomic ones
-    kMetAtomic,   // an atomic operation was there that nothing orders
-    kRust,        // only unsafe code would race there
-  };
-  // Those at `ip` are. True if they are to be told as atomic ones, and were not before.
+  // Plain loads and stores at `ip` are taken for atomic (ExecutionEvents::Judge). True if they are
+  // to be told as atomic ones, and were not before.
   bool Presume(std::uint64_t ip, Presumption why);
   // Whether those at `ip` are to be told as atomic ones.
   bool IsPresumed(std::uint64_t ip) const {

@@ -47,18 +47,6 @@ MemoryOrder OrderOfKind(EventKind kind, StatedOrder stated) {
   return releases ? MemoryOrder::kRelease : MemoryOrder::kRelaxed;
 }
 
-// Whether it may be the load or the store by which oneTBB's loops tell whether a half of their
-// range was stolen, which is relaxed: m_child_stolen of tree_node, whose place is part of the
-// library's binary interface.
-bool MayBeTbbFlag(const Instruction& instruction) {
-  constexpr std::int64_t kPlace = 0x18;
-  const MemoryOperand& operand = instruction.operands[0];
-  return operand.size == 1 && operand.displacement == kPlace && operand.index == kNoRegister &&
-         operand.base != kNoRegister && operand.base != kRip && operand.base != kRsp &&
-         operand.segment == Segment::kNone &&
-         (!operand.writes || (!operand.reads && instruction.immediate_size == 1));
-}
-
 Event EndOfHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std::uint64_t ip) {
   Event event{};
   event.kind = EventKind::kClearHistory;
@@ -67,10 +55,6 @@ Event EndOfHistory(ThreadId thread, std::uint64_t start, std::uint64_t end, std:
   event.size = end - start;
   event.ip = ip;
   return event;
-}
-
-bool MayInlineTbb(Symbolizer::BareCode code) {
-  return code == Symbolizer::BareCode::kMayInlineTbb || code == Symbolizer::BareCode::kTbb;
 }
 
 ModulesOptions WithoutMonitor() {
@@ -864,20 +848,16 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
   return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address);
 }
 
-ExecutionEvents::BareAccess ExecutionEvents::BareAccessOf(std::uint64_t ip) {
+BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
   return bare_accesses_.Of(ip, modules_, [&]() -> BareAccess {
     const auto instruction = InstructionAt(ip);
-    if (!instruction || !(MayBeAtomic(*instruction) || IsPlainUpdate(*instruction))) return {};
-    const MemoryOperand& operand = instruction->operands[0];
-    const bool updates = operand.reads && operand.writes;
-    const Symbolizer::BareCode code = symbolizer_.BareCodeAt(ip);
-    if (updates && !MayInlineTbb(code)) return {};
-    return {code, operand.writes, updates, MayBeTbbFlag(*instruction), operand.size};
+    if (!instruction || !MayBeBareAccess(*instruction)) return {};
+    return BareAccessOf(*instruction, symbolizer_.BareCodeAt(ip));
   });
 }
 
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
-  return BareAccessOf(ip).code == Symbolizer::BareCode::kRust &&
+  return BareAccessAt(ip).code == BareCode::kRust &&
          SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
 }
 
@@ -888,55 +868,24 @@ Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {
 }
 
 Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
-  using BareCode = Symbolizer::BareCode;
-  constexpr std::uint64_t kLargest = 8;  // bytes; larger ones are atomic by locked instructions
-  if (first.address != second.address || first.size != second.size || first.size > kLargest ||
-      !std::has_single_bit(first.size) || first.address % first.size != 0) {
-    return Meeting::kRace;
-  }
-  bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
-  for (const Access& access : {first, second}) {
-    if (trapline::IsAtomic(access.kind)) {
-      meets_atomic = true;
-      continue;
-    }
-    // What the runtime or the system does for its caller is no instruction of the caller's.
-    const BareAccess bare = BareAccessOf(access.ip);
-    if (bare.code == BareCode::kNo || bare.size != access.size ||
-        bare.writes != IsWrite(access.kind) ||
+  const auto bare_of = [this](const Access& access) -> BareAccess {
+    if (trapline::IsAtomic(access.kind) ||
         SaidOf(access.ip, access.address) == AtomicPlaces::Said::kPlain) {
-      return Meeting::kRace;
+      return {};
     }
-    is_rust = is_rust && bare.code == BareCode::kRust;
-    // Elsewhere what stores plainly to such a word is a mistake as often as not.
-    may_store = may_store && (!bare.writes || MayInlineTbb(bare.code));
-    orders = orders && !bare.updates;
-    is_tbb_flag = is_tbb_flag && bare.code == BareCode::kTbb && bare.may_be_tbb_flag;
-  }
-  using Presumption = AtomicPlaces::Presumption;
-  Meeting meeting = Meeting::kRace;
-  Presumption why{};
-  if (is_rust) {
-    meeting = Meeting::kMutualOrder;
-    why = Presumption::kRust;
-  } else if (meets_atomic && may_store) {
-    meeting = orders ? Meeting::kOrder : Meeting::kNoOrder;
-    why = orders ? Presumption::kMetAtomic : Presumption::kTbbRelaxed;
-  } else if (is_tbb_flag) {
-    meeting = Meeting::kNoOrder;
-    why = Presumption::kTbbRelaxed;
-  } else {
-    return meeting;
-  }
+    return BareAccessAt(access.ip);
+  };
+  const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
+  if (judgement.meeting == Meeting::kRace) return Meeting::kRace;
   for (const Access& access : {first, second}) {
     if (trapline::IsAtomic(access.kind)) continue;
     const std::lock_guard lock(said_mutex_);
-    if (atomics_.Presume(access.ip, why)) newly_atomic_.push_back(access.ip);
+    if (atomics_.Presume(access.ip, judgement.why)) newly_atomic_.push_back(access.ip);
     atomics_.Note(access.ip,
                   IsWrite(access.kind) ? EventKind::kAtomicWrite : EventKind::kAtomicRead,
                   access.address, access.size);
   }
-  return meeting;
+  return judgement.meeting;
 }
 
 bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {

@@ -25,6 +25,7 @@
 #include "tools/access_contexts.h"
 #include "tools/address_ranges.h"
 #include "tools/atomic_places.h"
+#include "tools/bare_access.h"
 #include "tools/event_backlog.h"
 #include "tools/heap_blocks.h"
 #include "tools/ordering_modules.h"
@@ -112,12 +113,8 @@ class ExecutionEvents : public ExecutionObserver {
   const HeapBlocks& blocks() const { return blocks_; }
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
-  // Whether two conflicting accesses that nothing orders, the first one the earlier one, are
-  // operations of atomics, of which at least one was compiled to a plain load or store: both are of
-  // the same bytes, and each is an atomic one or may be such an instruction of code without debug
-  // info. Of two that may be, both must be Rust, where only unsafe code could race, or use a flag
-  // of oneTBB's that orders nothing. The instructions of those that order count as atomic from now
-  // on.
+  // What two conflicting accesses are that nothing orders, the first one the earlier one
+  // (JudgeMeeting). The plain instructions of those that order count as atomic from now on.
   Meeting Judge(const Access& first, const Access& second);
 
   void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
@@ -310,15 +307,7 @@ class ExecutionEvents : public ExecutionObserver {
   };
   CachedAnswers<bool> untracked_code_;  // IsUntracked
   CachedAnswers<bool> plain_loads_;     // IsPlainLoad
-  // A plain load or store of code without debug info; any other instruction is kNo. Of code where
-  // oneTBB's headers may be inlined also an update, which a relaxed load and store become.
-  struct BareAccess {
-    Symbolizer::BareCode code = Symbolizer::BareCode::kNo;
-    bool writes = false, updates = false;
-    bool may_be_tbb_flag = false;
-    std::uint32_t size = 0;
-  };
-  BareAccess BareAccessOf(std::uint64_t ip);
+  BareAccess BareAccessAt(std::uint64_t ip);
   CachedAnswers<BareAccess> bare_accesses_;
   std::uint64_t interruptions_ = 0;  // events beside accesses and locks of OnCachedAccesses
   HeapBlocks blocks_;

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "detector/detector.h"
@@ -19,6 +21,9 @@
 #include "replay/replay_report.h"
 #include "replay/replayer.h"
 #include "replay/symbolizer.h"
+#include "tools/bare_access.h"
+#include "tools/place_names.h"
+#include "translator/instruction.h"
 
 namespace trapline {
 namespace {
@@ -68,6 +73,46 @@ std::vector<std::string> Named(const std::vector<std::string>& names) {
   return result;
 }
 
+// What of the log's code is a plain access that may be an atomic operation, as its files have it.
+class BareAccesses {
+ public:
+  // `plain`: what the user said to be none. `symbolizer` must outlive this object.
+  BareAccesses(LogSymbolizer& symbolizer, const std::vector<std::string>& plain)
+      : symbolizer_(symbolizer), plain_("--plain", plain, use_) {}
+
+  BareAccess Of(const Access& access) {
+    if (IsAtomic(access.kind)) return {};
+    const auto [known, is_new] = known_.try_emplace(access.ip);
+    if (is_new) known->second = At(access.ip);
+    return known->second.code == BareCode::kNo || IsPlainData(access.address) ? BareAccess()
+                                                                              : known->second;
+  }
+
+ private:
+  BareAccess At(std::uint64_t ip) {
+    std::array<unsigned char, kMaximumInstructionLength> bytes{};
+    if (symbolizer_.ReadCode(ip, bytes.data(), bytes.size()) == 0) return {};
+    const auto instruction = Decode(bytes, ip);
+    if (!instruction || !MayBeBareAccess(*instruction)) return {};
+    for (const SourceFrame& frame : symbolizer_.Resolve(ip).frames) {
+      if (plain_.Match(frame.function)) return {};
+    }
+    return BareAccessOf(*instruction, symbolizer_.BareCodeAt(ip));
+  }
+
+  bool IsPlainData(std::uint64_t address) {
+    if (plain_.Cover(address, address + 1)) return true;
+    if (!plain_.has_globs()) return false;
+    const auto variable = symbolizer_.ResolveData(address);
+    return variable && plain_.Match(variable->data.symbol);
+  }
+
+  LogSymbolizer& symbolizer_;
+  PlaceUse use_;
+  PlaceNames plain_;
+  std::unordered_map<std::uint64_t, BareAccess> known_;  // by instruction
+};
+
 int Run(const Arguments& arguments) {
   std::error_code error;
   if (std::filesystem::equivalent(arguments.log, arguments.json, error))
@@ -111,11 +156,15 @@ int Run(const Arguments& arguments) {
   if (progress) {
     options.progress = [&index](std::uint64_t done) { ShowProgress(done, index.events()); };
   }
+  LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
+  BareAccesses bare_accesses(symbolizer, index.metadata().plain);
+  options.ordering_rule = [&bare_accesses](const Access& first, const Access& second) {
+    return JudgeMeeting(first, bare_accesses.Of(first), second, bare_accesses.Of(second)).meeting;
+  };
   ReplayResult result;
   const Status status = Replay(index, options, &result);
   if (progress) fmt::print(stderr, "\r{:<70}\r", "");
   if (!status.ok()) return FailReplay(status.message());
-  LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
   DropLinkedLibraryRaces(symbolizer, &result);
   fmt::print("{}", RaceReport(index, result, symbolizer));
   if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));

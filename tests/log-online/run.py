@@ -40,15 +40,21 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexiste
 STEPPED = ["--engine=step"]
 LIMIT = 120  # seconds for one command
 
-# Recorded and replayed: at least one of each kind of synchronisation and of memory event.
+# Recorded and replayed: at least one of each kind of synchronisation and of memory event. Behind a colon: built so.
 RECORDED = """
     threads/create_race.c threads/two_readers_one_writer.c threads/many_race.c sync/mutex_forgotten.c sync/mutex_clean.c
     sync/rwlock_read_writes.c sync/barrier_forgotten.c sync/condition_late_write.c sync/semaphore_race.c
     atomics/fetch_add_race.c atomics/cas_spinlock_clean.c memory/heap_race.c memory/mremap_race.c memory/reuse_clean.c
     memory/use_after_free_race.c memory/sizes_race.c libc/memcpy_race.c cpp/vector_race.cpp cpp/linked_libstdcxx_clean.cpp patterns/queue_late_write_race.c
     runtimes/fibers_race.c runtimes/fiber_moves_race.c runtimes/copy_history_race.c runtimes/copy_history_lock_clean.c
+    options/met_atomic_clean.c options/met_atomic_race.c rust/flag_clean.rs:rust-O2-nodebug
 """.split()
 ACCULOCK = "sync/mutex_different.c sync/mutex_clean.c threads/create_race.c sync/mutex_forgotten.c".split()
+NEEDED = """
+    threads/create_race.c sync/mutex_clean.c sync/mutex_forgotten.c sync/barrier_forgotten.c sync/rwlock_read_writes.c memory/heap_race.c
+    memory/reuse_clean.c atomics/repeated_loads_race.c atomics/repeated_loads_clean.c patterns/last_repeat_race.c
+    patterns/long_copy_of_repeats_clean.c patterns/queue_late_write_race.c cpp/vector_race.cpp
+""".split()
 FILTERED = "threads/create_race.c sync/mutex_forgotten.c memory/heap_race.c sync/barrier_forgotten.c memory/mremap_race.c".split()
 
 
@@ -109,8 +115,9 @@ class Suite:
                 sys.exit(result.stdout)
 
     def race_case(self, source, variant=None):
+        source, _, named = str(source).partition(":")
         program = read_program(RACES / source, RACES)
-        variant = variant or ("O2" if "O2" in program.variants else program.variants[0])
+        variant = variant or named or ("O2" if "O2" in program.variants else program.variants[0])
         case = races_run.Case(program, variant, self.binaries / "races" / f"{program.name}.{variant}")
         with self.building:  # several tests may want the same one
             complaint = races_run.build(case)
@@ -129,12 +136,9 @@ class Suite:
     def replayed_pairs(self, path, case, detector):
         def line_of(frame):
             file, number = frame.get("file", ""), frame.get("line", 0)
-            if case.variant == "stripped" and os.path.basename(frame.get("module", "")) == case.binary.name:
-                symbols = f"{case.binary}.symbols"
-                place = subprocess.run(["addr2line", "-e", symbols, hex(frame["offset"])], stdout=subprocess.PIPE, text=True, timeout=60,
-                                       check=True).stdout
-                found = re.match(r"(.*):(\d+)", place)
-                file, number = (found[1], int(found[2])) if found else ("", 0)
+            if case.strip is not None:
+                own = os.path.basename(frame.get("module", "")) == case.binary.name
+                return reports.source_line(str(case.whole), frame["offset"], case.program.source.name) if own else 0
             return number if os.path.basename(file) == case.program.source.name else 0
 
         def line(access):
@@ -256,6 +260,26 @@ class Suite:
         online, offline = self.online_pairs(report, case), self.replayed_pairs_of(cwd, log, case, "fasttrack")
         expect(online == offline, f"online {online}, replayed from the filtered log {offline}")
 
+    def needed(self, source, variant=None):
+        """What FastTrack finds online it finds in a log of what it was told then, and, behind a filter, with late repeats in their places."""
+        case = self.race_case(source, variant)
+        cwd = self.directory(f"needed-{case.name}")
+        lack = races_run.lacking(case)
+        if lack:
+            return lack
+        log, report, outcome = self.record(cwd, case, f"--json={cwd / 'online.json'}", "--log-filter=fasttrack", "--repeats-after=0")
+        online, offline, straight = self.online_pairs(report, case), set(), set()
+        for path in self.logs_of(cwd, log):
+            expect(re.search(r"^accesses +fasttrack$", self.offline(cwd, "log", "info", path), re.M), "the log does not say what it holds")
+            offline.update(self.replayed_pairs_of(cwd, path, case, "fasttrack"))
+            straight.update(self.replayed_pairs_of(cwd, path, case, "tree-exact+fasttrack"))
+            for detector in ("fasttrack", "djit+"):
+                self.check_repeatable(cwd, path, detector)
+        expect(online == sorted(offline), f"online {online}, replayed {sorted(offline)}", text(outcome.stderr))
+        expect(bool(offline) == bool(straight), f"told late {sorted(offline)}, in their places {sorted(straight)}")
+        shutil.rmtree(cwd)
+        return None
+
     def filter_is_shorter(self):
         cwd = self.directory("filter-size")
         counts = []
@@ -264,6 +288,21 @@ class Suite:
             self.run([self.trapline, "run", "--record-only", f"--log={log}", f"--log-filter={filtered}", "--", self.own("counter"), "2000"], cwd)
             counts.append(int(re.search(r"^events +(\d+),", self.offline(cwd, "log", "info", log), re.M)[1]))
         expect(counts[0] >= 8000 and counts[1] < 0.8 * counts[0], f"events: all {counts[0]}, first {counts[1]}")
+
+    def late_repeats(self):
+        """What is repeated in epoch after epoch is once in the log, and late."""
+        cwd = self.directory("late-repeats")
+        case = self.race_case("patterns/last_repeat_race.c")
+        counts = {}
+        for filtered in ("first", "fasttrack"):
+            log, _, _ = self.record(cwd, case, "--record-only", f"--log-filter={filtered}", "--repeats-after=0")
+            kinds = re.findall(r"^\d+ T\d+ (\S+)", self.offline(cwd, "log", "dump", log), re.M)
+            counts[filtered] = {kind: kinds.count(kind) for kind in ("write", "earlier-write")}
+        expect(counts["first"]["earlier-write"] == 0 < counts["fasttrack"]["earlier-write"] and
+               counts["fasttrack"]["write"] < 0.5 * counts["first"]["write"], counts)
+        # Text that other tools read has no such events.
+        self.offline(cwd, "log", "export", log, "-o", cwd / "text")
+        expect("w(" in (cwd / "text").read_text(), "no write in the exported text")
 
     def record_only(self):
         cwd = self.directory("record-only")
@@ -507,6 +546,7 @@ class Suite:
                 source = program.source.relative_to(RACES)
                 for variant in program.variants:
                     yield f"all/{program.name}.{variant}", lambda s=source, v=variant: self.same_races(s, variant=v)
+                    yield f"needed/{program.name}.{variant}", lambda s=source, v=variant: self.needed(s, v)
             return
         for source in RECORDED:
             yield f"fasttrack/{source}", lambda source=source: self.same_races(source)
@@ -514,7 +554,9 @@ class Suite:
             yield f"acculock/{source}", lambda source=source: self.same_races(source, "acculock")
         for source in FILTERED:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
-        for name in ("compared", "filter_is_shorter", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for source in NEEDED:
+            yield f"needed/{source}", lambda source=source: self.needed(source)
+        for name in ("compared", "filter_is_shorter", "late_repeats", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 
@@ -532,7 +574,7 @@ class Suite:
 
     def build_all(self):
         self.build_own()
-        for source in sorted({*RECORDED, *ACCULOCK, *FILTERED}):
+        for source in sorted({*RECORDED, *ACCULOCK, *FILTERED, *NEEDED}):
             self.race_case(source)
         self.results.passes("build")
         return self.results.finish()

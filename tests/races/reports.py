@@ -9,7 +9,7 @@ from expectations import Reported
 
 
 @lru_cache(maxsize=None)
-def _source_line(binary, address, source):
+def source_line(binary, address, source):
     """The line of the source that the code at this address of the file comes from, 0 if none."""
     text = subprocess.run(["addr2line", "-i", "-e", binary, hex(address)], stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
     for place in text.splitlines():
@@ -29,7 +29,7 @@ def _line(stack, case):
                     raise ValueError(f"source {frame['file']} named, though the program has no debug info")
                 offset = frame["offset"]
                 offset = int(offset, 0) if isinstance(offset, str) else offset
-                line = _source_line(str(case.whole), offset - (1 if index > 0 else 0), source)
+                line = source_line(str(case.whole), offset - (1 if index > 0 else 0), source)
                 if line:
                     return line
         elif os.path.basename(frame.get("file") or "") == source:

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,19 @@ TEST(LogSymbolizer, NamesFunctionAndLine) {
       << place.frames[0].file;
   EXPECT_EQ(place.offset, address - module.bias);
   EXPECT_NE(PlaceText(place).find("FunctionToBeNamed"), std::string::npos);
+}
+
+TEST(LogSymbolizer, ReadsCodeFromTheFile) {
+  const LogModule module = ThisProgram();
+  const auto address = reinterpret_cast<std::uint64_t>(&FunctionToBeNamed);
+  LogSymbolizer symbolizer({module}, true);
+  unsigned char code[8] = {};
+  EXPECT_EQ(symbolizer.ReadCode(address, code, sizeof code), sizeof code);
+  EXPECT_EQ(std::memcmp(code, reinterpret_cast<const void*>(&FunctionToBeNamed), sizeof code), 0);
+  EXPECT_EQ(symbolizer.BareCodeAt(address), BareCode::kNo);  // it has debug info
+  EXPECT_EQ(symbolizer.ReadCode(module.end, code, sizeof code), 0U);
+  LogSymbolizer without_files({module}, false);
+  EXPECT_EQ(without_files.ReadCode(address, code, sizeof code), 0U);
 }
 
 __attribute__((noinline)) std::uint64_t CallerOfInlined() { return AddressHere(); }

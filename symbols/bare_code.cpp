@@ -1,0 +1,41 @@
+#include "symbols/bare_code.h"
+
+#include <string_view>
+
+#include "symbols/debug_info.h"
+#include "symbols/elf_symbols.h"
+#include "symbols/module_image.h"
+#include "symbols/synchronising_function.h"
+
+namespace trapline {
+namespace {
+
+bool HasText(const ElfFile& file, const char* section, std::string_view text) {
+  const Elf_Data* const bytes = file.Section(section);
+  return bytes != nullptr &&
+         std::string_view(static_cast<const char*>(bytes->d_buf), bytes->d_size).find(text) !=
+             std::string_view::npos;
+}
+
+}  // namespace
+
+BareCode BareCodeFinder::At(const ElfFile& file, const ElfSymbols* symbols, DebugInfo* debug_info,
+                            std::uint64_t offset) {
+  // What the compiler adds has no line, though its function has debug info.
+  if (debug_info != nullptr &&
+      (!debug_info->LineOf(offset).file.empty() || !debug_info->Frames(offset).empty())) {
+    return BareCode::kNo;
+  }
+  const ElfSymbols::Symbol* const function =
+      symbols != nullptr ? symbols->FindFunction(offset) : nullptr;
+  if (function == nullptr && !has_rust_mark_)
+    has_rust_mark_ = HasText(file, ".comment", "rustc version");
+  if (function != nullptr ? IsRustFunction(function->name) : *has_rust_mark_)
+    return BareCode::kRust;
+  if (!needs_tbb_) needs_tbb_ = HasText(file, ".dynstr", "libtbb.so.");
+  if (!*needs_tbb_) return BareCode::kAny;
+  return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
+                                                              : BareCode::kMayInlineTbb;
+}
+
+}  // namespace trapline

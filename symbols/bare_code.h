@@ -1,0 +1,30 @@
+// Code that no debug info tells the source of: who may have compiled it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace trapline {
+
+class DebugInfo;
+class ElfFile;
+class ElfSymbols;
+
+// kNo: there is debug info, or no file. Else: whether it was Rust (by the name of the function, or,
+// without symbols, by the compiler's mark), or oneTBB's headers may be inlined there (the file
+// needs the library), or the code lies in a function of theirs, or in one that may be, for want of
+// symbols.
+enum class BareCode : std::uint8_t { kNo, kAny, kRust, kMayInlineTbb, kTbb };
+
+// Of one file. Not thread-safe.
+class BareCodeFinder {
+ public:
+  // `offset`: an address as the file has it. `file`: always the same one. Null: it has none.
+  BareCode At(const ElfFile& file, const ElfSymbols* symbols, DebugInfo* debug_info,
+              std::uint64_t offset);
+
+ private:
+  std::optional<bool> has_rust_mark_, needs_tbb_;
+};
+
+}  // namespace trapline

@@ -1,0 +1,72 @@
+#include "tools/bare_access.h"
+
+#include <bit>
+#include <utility>
+
+namespace trapline {
+namespace {
+
+bool MayInlineTbb(BareCode code) {
+  return code == BareCode::kMayInlineTbb || code == BareCode::kTbb;
+}
+
+// Whether it may be the load or the store by which oneTBB's loops tell whether a half of their
+// range was stolen, which is relaxed: m_child_stolen of tree_node, whose place is part of the
+// library's binary interface.
+bool MayBeTbbFlag(const Instruction& instruction) {
+  constexpr std::int64_t kPlace = 0x18;
+  const MemoryOperand& operand = instruction.operands[0];
+  return operand.size == 1 && operand.displacement == kPlace && operand.index == kNoRegister &&
+         operand.base != kNoRegister && operand.base != kRip && operand.base != kRsp &&
+         operand.segment == Segment::kNone &&
+         (!operand.writes || (!operand.reads && instruction.immediate_size == 1));
+}
+
+}  // namespace
+
+bool MayBeBareAccess(const Instruction& instruction) {
+  return MayBeAtomic(instruction) || IsPlainUpdate(instruction);
+}
+
+BareAccess BareAccessOf(const Instruction& instruction, BareCode code) {
+  const MemoryOperand& operand = instruction.operands[0];
+  const bool updates = operand.reads && operand.writes;
+  if (updates && !MayInlineTbb(code)) return {};
+  return {code, operand.writes, updates, MayBeTbbFlag(instruction), operand.size};
+}
+
+Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const Access& second,
+                       const BareAccess& second_bare) {
+  constexpr std::uint64_t kLargest = 8;  // bytes; larger ones are atomic by locked instructions
+  if (first.address != second.address || first.size != second.size || first.size > kLargest ||
+      !std::has_single_bit(first.size) || first.address % first.size != 0) {
+    return {};
+  }
+  bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
+  for (const auto& [access, bare] :
+       {std::pair(&first, &first_bare), std::pair(&second, &second_bare)}) {
+    if (IsAtomic(access->kind)) {
+      meets_atomic = true;
+      continue;
+    }
+    // What the runtime or the system does for its caller is no instruction of the caller's.
+    if (bare->code == BareCode::kNo || bare->size != access->size ||
+        bare->writes != IsWrite(access->kind)) {
+      return {};
+    }
+    is_rust = is_rust && bare->code == BareCode::kRust;
+    // Elsewhere what stores plainly to such a word is a mistake as often as not.
+    may_store = may_store && (!bare->writes || MayInlineTbb(bare->code));
+    orders = orders && !bare->updates;
+    is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
+  }
+  if (is_rust) return {Meeting::kMutualOrder, Presumption::kRust};
+  if (meets_atomic && may_store) {
+    return orders ? Judgement{Meeting::kOrder, Presumption::kMetAtomic}
+                  : Judgement{Meeting::kNoOrder, Presumption::kTbbRelaxed};
+  }
+  if (is_tbb_flag) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
+  return {};
+}
+
+}  // namespace trapline

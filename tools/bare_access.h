@@ -1,0 +1,48 @@
+// Plain loads and stores of code without debug info: which of them are taken for operations of
+// atomics where they meet what nothing orders them with (docs/detection.md).
+#pragma once
+
+#include <cstdint>
+
+#include "detector/detector.h"
+#include "symbols/bare_code.h"
+#include "translator/instruction.h"
+
+namespace trapline {
+
+// A plain load or store of code without debug info; any other instruction is kNo. Of code where
+// oneTBB's headers may be inlined also an update, which a relaxed load and store become.
+struct BareAccess {
+  BareCode code = BareCode::kNo;
+  bool writes = false, updates = false;
+  bool may_be_tbb_flag = false;
+  std::uint32_t size = 0;
+};
+
+// Whether `instruction` may be one, by its form alone.
+bool MayBeBareAccess(const Instruction& instruction);
+// `instruction`, which may be one, in such code.
+BareAccess BareAccessOf(const Instruction& instruction, BareCode code);
+
+// Why plain loads and stores are taken for atomic without debug info.
+enum class Presumption : std::uint8_t {
+  kTbbRelaxed,  // by their form; they order nothing, and are not told as atomic ones
+  kMetAtomic,   // an atomic operation was there that nothing orders
+  kRust,        // only unsafe code would race there
+};
+
+struct Judgement {
+  Meeting meeting = Meeting::kRace;
+  Presumption why{};  // unless it is a race
+};
+
+// What two conflicting accesses are that nothing orders, the first one the earlier one: whether
+// they are operations of atomics, of which at least one was compiled to a plain load or store. Both
+// must be of the same bytes, and each an atomic one or such an instruction of code without debug
+// info. Of two of the latter, both must be Rust, where only unsafe code could race, or use a flag
+// of oneTBB's that orders nothing. `first_bare`, `second_bare`: of those that are plain accesses;
+// kNo also where the user says that it is a plain one.
+Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const Access& second,
+                       const BareAccess& second_bare);
+
+}  // namespace trapline
