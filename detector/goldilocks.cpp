@@ -53,7 +53,47 @@ void Goldilocks::Lockset::Apply(const Transfer& transfer) {
   }
 }
 
+void Goldilocks::Start(ThreadId thread, std::uint64_t position) {
+  if (thread >= lives_.size()) lives_.resize(thread + 1);
+  if (!lives_[thread].known) lives_[thread] = {.known = true, .start = position};
+}
+
+void Goldilocks::End(ThreadId thread) {
+  if (thread < lives_.size()) lives_[thread].end = std::min(lives_[thread].end, end_position());
+}
+
+void Goldilocks::NoteIfComplete(Lockset* lockset) const {
+  for (ThreadId thread = 0; thread < lives_.size(); ++thread) {
+    const Life& life = lives_[thread];
+    const bool is_alive = life.start <= lockset->position && lockset->position < life.end;
+    if (life.known && is_alive && !lockset->Contains(Thread(thread))) return;
+  }
+  lockset->complete = true;
+}
+
+void Goldilocks::ReopenSets() {
+  for (const std::weak_ptr<Lockset>& weak : locksets_) {
+    const auto lockset = weak.lock();
+    if (!lockset || !lockset->complete) continue;
+    // With all threads in it, it has whatever any of them has entered into its sets since then.
+    std::erase_if(lockset->devices, [this](const Device& device) {
+      return device.kind != DeviceKind::kThread && !entered_.contains(device);
+    });
+    for (const auto& [device, position] : entered_) {
+      if (position >= lockset->position) lockset->Add(device);
+    }
+    for (ThreadId thread = 0; thread < lives_.size(); ++thread) {
+      if (lives_[thread].known && lives_[thread].end > lockset->position)
+        lockset->Add(Thread(thread));
+    }
+    lockset->complete = false;
+    lockset->position = end_position();
+  }
+}
+
 void Goldilocks::Append(const Transfer& transfer) {
+  if (transfer.from.kind == DeviceKind::kThread && transfer.to.kind != DeviceKind::kThread)
+    entered_[transfer.to] = end_position();
   list_.push_back(transfer);
   if (list_.size() >= kLongestList) CollectGarbage();
 }
@@ -63,16 +103,21 @@ std::shared_ptr<Goldilocks::Lockset> Goldilocks::Current(ThreadId thread) {
   if (!current) {
     current = std::make_shared<Lockset>();
     current->devices = {Thread(thread)};
-    current->position = first_position_ + list_.size();
+    current->position = end_position();
+    NoteIfComplete(current.get());
     locksets_.push_back(current);
   }
   return current;
 }
 
 void Goldilocks::Advance(Lockset* lockset) {
-  for (; lockset->position < first_position_ + list_.size(); ++lockset->position) {
+  while (!lockset->complete && lockset->position < end_position()) {
+    const Transfer& transfer = list_[lockset->position++ - first_position_];
     ++transfers_;
-    lockset->Apply(list_[lockset->position - first_position_]);
+    const std::size_t before = lockset->devices.size();
+    lockset->Apply(transfer);
+    if (transfer.to.kind == DeviceKind::kThread && lockset->devices.size() != before)
+      NoteIfComplete(lockset);
   }
 }
 
@@ -93,7 +138,7 @@ bool Goldilocks::HappenedBefore(const Info& info, ThreadId thread) {
     return true;
   }
   Advance(info.lockset.get());
-  return info.lockset->Contains(Thread(thread));
+  return info.lockset->complete || info.lockset->Contains(Thread(thread));
 }
 
 void Goldilocks::Check(const std::vector<Info>& infos, const Access& now, std::uint64_t address,
@@ -114,6 +159,7 @@ void Goldilocks::Put(std::vector<Info>& infos, const Info& info) {
 }
 
 void Goldilocks::OnPlain(const Event& event, std::uint64_t index) {
+  Meet(event.thread);
   const Info now{Current(event.thread), MakeAccess(event, index)};
   shadow_.ForEach(event.address, event.size,
                   [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
@@ -133,6 +179,7 @@ void Goldilocks::OnPlain(const Event& event, std::uint64_t index) {
 
 void Goldilocks::OnAtomic(const Event& event, std::uint64_t index, bool access_counts,
                           bool synchronises) {
+  Meet(event.thread);
   const Device thread = Thread(event.thread);
   const bool reads = event.kind != EventKind::kAtomicWrite;
   const bool writes = event.kind != EventKind::kAtomicRead;
@@ -160,6 +207,7 @@ void Goldilocks::OnAtomic(const Event& event, std::uint64_t index, bool access_c
 }
 
 void Goldilocks::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
+  Meet(event.thread);
   const Device thread = Thread(event.thread);
   const Device lock{DeviceKind::kLock, event.address};
   const Device lock_shared{DeviceKind::kLockShared, event.address};
@@ -192,11 +240,16 @@ void Goldilocks::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
       break;
     case EventKind::kFork:
       add(thread, Thread(event.other));
+      Start(event.other, end_position());
       EndSpan(event.thread);
       break;
     case EventKind::kJoin:
       add(Thread(event.other), thread);
       EndSpan(event.other);
+      End(event.other);
+      break;
+    case EventKind::kThreadEnd:
+      End(event.thread);
       break;
     case EventKind::kBarrierEnter: {
       const std::uint64_t round = rounds_.Enter(event.address, event.thread);
@@ -218,11 +271,16 @@ void Goldilocks::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
 
 void Goldilocks::OnClear(std::uint64_t address, std::uint64_t size) {
   shadow_.Clear(address, size);
+  const Device first{DeviceKind::kAtomic, address};
+  entered_.erase(entered_.lower_bound(first),
+                 entered_.lower_bound({DeviceKind::kAtomic, address + size}));
   Append({Transfer::Effect::kClear, {DeviceKind::kAtomic, address}, {}, size});
 }
 
 void Goldilocks::OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
   shadow_.Copy(destination, source, size);
+  // It is rare; what of it is in complete sets need not be followed then.
+  ReopenSets();
   Append({Transfer::Effect::kCopy,
           {DeviceKind::kAtomic, source},
           {DeviceKind::kAtomic, destination},

@@ -4,10 +4,12 @@
 //
 // The lazy form: synchronisation events go into one list, and the set of an access is brought up to
 // date only when the access is compared. Accesses of one thread between two of its outgoing edges
-// share one set.
+// share one set. A set with all threads that are alive has all that come later, too, since these
+// are started by others: it is complete, and need not be brought up to date any more.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <tuple>
 #include <unordered_map>
@@ -67,6 +69,7 @@ class Goldilocks final : public DetectorBase<Goldilocks> {
   struct Lockset {
     std::vector<Device> devices;  // ascending
     std::uint64_t position = 0;
+    bool complete = false;  // since `position`
 
     bool Contains(const Device& device) const;
     void Add(const Device& device);
@@ -86,6 +89,19 @@ class Goldilocks final : public DetectorBase<Goldilocks> {
 
   static Device Thread(ThreadId thread) { return {DeviceKind::kThread, thread}; }
 
+  // `thread` does something. One that nobody has started is in no set, not even in complete ones.
+  void Meet(ThreadId thread) {
+    if (thread < lives_.size() && lives_[thread].known) return;
+    ReopenSets();
+    Start(thread, 0);
+  }
+  void Start(ThreadId thread, std::uint64_t position);
+  void End(ThreadId thread);
+  void NoteIfComplete(Lockset* lockset) const;
+  // What complete sets hold by now, so that they can be brought up to date from here on.
+  void ReopenSets();
+
+  std::uint64_t end_position() const { return first_position_ + list_.size(); }
   void Append(const Transfer& transfer);
   // `thread` makes an outgoing edge: its later accesses are no longer covered by its current set.
   void EndSpan(ThreadId thread) { current_.erase(thread); }
@@ -108,6 +124,14 @@ class Goldilocks final : public DetectorBase<Goldilocks> {
   std::uint64_t first_position_ = 0;  // of list_[0]
   std::unordered_map<ThreadId, std::shared_ptr<Lockset>> current_;
   std::vector<std::weak_ptr<Lockset>> locksets_;  // all, for CollectGarbage
+  // From where to where in the list a thread is alive.
+  struct Life {
+    bool known = false;
+    std::uint64_t start = 0, end = ~std::uint64_t{0};
+  };
+  std::vector<Life> lives_;  // by thread
+  // Behind which position a thread last entered the device into its sets, if it is still there.
+  std::map<Device, std::uint64_t> entered_;
   std::uint64_t checks_ = 0;
   std::uint64_t same_thread_ = 0;
   std::uint64_t transfers_ = 0;

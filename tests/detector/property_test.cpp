@@ -101,6 +101,29 @@ TEST(Property, PreciseDetectorsAgreeWithTheDefinition) {
   });
 }
 
+// Others' traces may begin in the midst of a program: threads turn up that nobody has started.
+TEST(Property, ThreadsThatNobodyHasStarted) {
+  std::uint64_t racy = 0, left_out = 0;
+  ForAllTraces([&](const std::vector<Event>& trace) -> std::string {
+    std::vector<Event> rest = trace;
+    // Of bytes with a racy history that was copied no two detectors need say the same.
+    std::erase_if(rest, [](const Event& event) { return event.kind == EventKind::kCopyHistory; });
+    const std::size_t started = rest.size();
+    std::erase_if(rest, [](const Event& event) {
+      return event.kind == EventKind::kFork && event.other % 2 == 1;
+    });
+    left_out += started - rest.size();
+    const auto expected = Bytes(*RunOn("basicvc", rest));
+    racy += expected.size();
+    for (const char* name : {"djit+", "fasttrack", "goldilocks"}) {
+      if (Bytes(*RunOn(name, rest)) != expected) return std::string(name) + " finds other bytes";
+    }
+    return "";
+  });
+  EXPECT_GT(left_out, TraceCount() / 2);
+  EXPECT_GT(racy, TraceCount() / 4);
+}
+
 // BasicVC keeps everything, so that it finds not only the first races: each pair it reports is one.
 TEST(Property, EveryReportedPairIsARace) {
   ForAllTraces([](const std::vector<Event>& trace) -> std::string {
