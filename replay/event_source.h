@@ -35,7 +35,8 @@ class EventSource {
 
   const Status& status() const { return straight_ ? straight_->status() : log_.status(); }
   std::uint64_t position() const { return straight_ ? straight_->position() : log_.position(); }
-  const StackTable& stacks() const { return log_.stacks(); }  // defined so far
+  std::uint64_t log_position() const { return log_.position(); }  // events of the log read so far
+  const StackTable& stacks() const { return log_.stacks(); }      // defined so far
 
  private:
   void CollectLateRepeats(const LogIndex& index, Sequence last);

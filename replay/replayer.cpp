@@ -181,7 +181,7 @@ class WholeAccesses {
   // An access of which detectors see pieces. Of one pass in ascending order of `index`.
   void Remember(std::uint64_t index, const Event& event) {
     if (crossing_.size() < kMostCrossing) {
-      crossing_.push_back({index, {event.address, event.size}});
+      crossing_.push_back({index, event});
     } else {
       forgotten_ = true;
     }
@@ -203,22 +203,24 @@ class WholeAccesses {
       const std::unique_ptr<EventSource> source = make_source();
       return LookUp(wanted, *source);
     }
-    for (const auto& [at, range] : crossing_) {
-      if (wanted.contains(at)) found_[at] = range;
+    for (const auto& [at, event] : crossing_) {
+      if (wanted.contains(at)) found_[at] = event;
     }
     return {};
   }
 
   void Restore(Access* access) const {
-    if (const auto at = found_.find(access->index); at != found_.end()) {
-      std::tie(access->address, access->size) = at->second;
-    }
+    const auto at = found_.find(access->index);
+    if (at == found_.end()) return;
+    const Event& event = at->second;
+    // Not some other event of a late repeat's epoch.
+    if (event.ip != access->ip || event.kind != access->kind) return;
+    access->address = event.address;
+    access->size = event.size;
   }
 
  private:
-  using Range = std::pair<std::uint64_t, std::uint64_t>;  // address, size
-
-  // A second pass over a log costs a third of the first one; this many accesses fit into 1.5 MiB.
+  // A second pass over a log costs a third of the first one; this many accesses fit into 4 MiB.
   static constexpr std::size_t kMostCrossing = 65536;
 
   static bool MaybePiece(const Access& access) {
@@ -234,16 +236,15 @@ class WholeAccesses {
       const std::size_t count = reader.Read(events.data(), events.size());
       if (count == 0) return reader.status();
       for (; next != wanted.end() && *next < first + count; ++next) {
-        const Event& event = events[*next - first];
-        found_[*next] = {event.address, event.size};
+        found_[*next] = events[*next - first];
       }
     }
     return {};
   }
 
-  std::vector<std::pair<std::uint64_t, Range>> crossing_;
+  std::vector<std::pair<std::uint64_t, Event>> crossing_;
   bool forgotten_ = false;  // some of them
-  std::map<std::uint64_t, Range> found_;
+  std::map<std::uint64_t, Event> found_;
 };
 
 // Brings the races of all shards into the order of an unsplit detector, with one race for each pair
@@ -255,10 +256,14 @@ void Unite(const WholeAccesses& whole, bool all_races, std::vector<Race>* races)
   });
   std::vector<Race> united;
   std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> known;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> same_accesses;
+  std::set<std::tuple<std::uint64_t, std::uint64_t, EventKind, std::uint64_t>> same_accesses;
   for (Race& race : *races) {
-    // The same two accesses in another piece.
-    if (!same_accesses.emplace(race.first.index, race.second.index).second) continue;
+    // The same two accesses in another piece. Of a late repeat the index is that of any event of
+    // its epoch, which may be another access.
+    if (!same_accesses.emplace(race.first.index, race.first.ip, race.first.kind, race.second.index)
+             .second) {
+      continue;
+    }
     const auto [low, high] = std::minmax(race.first.ip, race.second.ip);
     if (!all_races && !known.emplace(low, high, high == 0 ? race.address : 0).second) continue;
     whole.Restore(&race.first);
@@ -348,7 +353,7 @@ Status RunPass(const LogIndex& index, const ReplayOptions& options, bool straigh
     Unite(whole, options.detector_options.all_races, &lane->result().races);
   result->stacks = source->stacks();
   if (result->events != 0) return {};  // they were counted before
-  result->events = source->position();
+  result->events = source->log_position();
   for (std::size_t kind = 0; kind < kEventKinds; ++kind) {
     if (kinds[kind] != 0) result->kinds[static_cast<EventKind>(kind)] = kinds[kind];
   }

@@ -351,6 +351,43 @@ TEST_F(ReplayTest, LateRepeatsRaceWhereTheyWereMade) {
   }
 }
 
+// What FastTrack knows of when a late repeat was made is its epoch, in which there may be others.
+TEST_F(ReplayTest, LateRepeatsOfOneEpochAreToldApart) {
+  LogWriter writer;
+  LogMetadata metadata;
+  metadata.filter = "fasttrack";
+  ASSERT_TRUE(writer.Create(scratch_ / "log", {1, 1}, metadata).ok());
+  const auto append = [&writer](EventKind kind, ThreadId thread, std::uint64_t ip = 0,
+                                std::uint64_t moment = 0, ThreadId other = 0) {
+    Event event{};
+    event.kind = kind;
+    event.thread = thread;
+    event.address = ip != 0 ? 0x500000 : 7;
+    event.size = ip != 0 ? 8 : 0;
+    event.ip = ip;
+    event.aux = moment;
+    event.other = other;
+    writer.Append(event);
+  };
+  append(EventKind::kFork, 0, 0, 0, 1);
+  append(EventKind::kMoment, 0, 0, 10);
+  append(EventKind::kRead, 0, 0x401000);
+  append(EventKind::kWrite, 0, 0x402000);
+  append(EventKind::kRelease, 0, 0, 20);
+  append(EventKind::kEarlierRead, 0, 0x401000, 25);
+  append(EventKind::kEarlierWrite, 0, 0x402000, 25);
+  append(EventKind::kEarlierRead, 0, 0x401000, 26);
+  append(EventKind::kWrite, 1, 0x403000);
+  ASSERT_TRUE(writer.Finish().ok());
+  LogIndex index;
+  ASSERT_TRUE(index.Open(scratch_ / "log").ok());
+  ReplayOptions options;
+  options.detectors = {"fasttrack"};
+  ReplayResult result;
+  ASSERT_TRUE(Replay(index, options, &result).ok());
+  EXPECT_EQ(result.detectors[0].races.size(), 2U);  // the read's and the write's
+}
+
 // More of them than are kept in memory come out as they do from memory.
 TEST_F(ReplayTest, LateRepeatsThatDoNotFitIntoMemory) {
   WriteProgram(scratch_ / "log", 4, true, 20'000, true);
