@@ -3,6 +3,8 @@
 #include <bit>
 #include <utility>
 
+#include "translator/register_use.h"
+
 namespace trapline {
 namespace {
 
@@ -33,6 +35,36 @@ BareAccess BareAccessOf(const Instruction& instruction, BareCode code) {
   const bool updates = operand.reads && operand.writes;
   if (updates && !MayInlineTbb(code)) return {};
   return {code, operand.writes, updates, MayBeTbbFlag(instruction), operand.size};
+}
+
+bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip) {
+  constexpr unsigned kMostInstructions = 12;
+  const auto load = Decode(code, ip);
+  if (!load || !MayBeAtomic(*load) || load->operands[0].writes) return false;
+  const MemoryOperand& loaded = load->operands[0];
+  const auto bit = [](std::uint8_t number) { return number < 16 ? 1u << number : 0u; };
+  const unsigned of_address = bit(loaded.base) | bit(loaded.index);
+  const auto moves_address = [of_address](const Instruction& instruction) {
+    return (MaybeWrittenRegisters(instruction) & of_address) != 0;
+  };
+  std::uint64_t at = load->length;
+  if (moves_address(*load)) return false;
+  for (unsigned i = 0; i < kMostInstructions && at < code.size(); ++i) {
+    const auto next = Decode(code.subspan(at), ip + at);
+    if (!next || next->branch != Branch::kNone) return false;
+    at += next->length;
+    if (next->atomic && next->map == kMap0F && (next->opcode & 0xfe) == 0xb0) {  // cmpxchg
+      const MemoryOperand& changed = next->operands[0];
+      // To rip displacements are relative.
+      const std::int64_t moved =
+          loaded.base == kRip ? static_cast<std::int64_t>(at - load->length) : 0;
+      return changed.base == loaded.base && changed.index == loaded.index &&
+             changed.scale == loaded.scale && changed.segment == loaded.segment &&
+             changed.size == loaded.size && changed.displacement + moved == loaded.displacement;
+    }
+    if (moves_address(*next)) return false;
+  }
+  return false;
 }
 
 Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const Access& second,

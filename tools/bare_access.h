@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "detector/detector.h"
 #include "symbols/bare_code.h"
@@ -23,6 +24,10 @@ struct BareAccess {
 bool MayBeBareAccess(const Instruction& instruction);
 // `instruction`, which may be one, in such code.
 BareAccess BareAccessOf(const Instruction& instruction, BareCode code);
+
+// Whether the code at `ip` begins with a plain load of memory that a `lock cmpxchg` soon behind it
+// changes, with no branch but back to what is in between: the first load of an atomic update.
+bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip);
 
 // Why plain loads and stores are taken for atomic without debug info.
 enum class Presumption : std::uint8_t {

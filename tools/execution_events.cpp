@@ -815,9 +815,23 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kAtomic;
-  if (symbolizer_.IsAtomicByDebugInfo(ip)) return true;
+  if (symbolizer_.IsAtomicByDebugInfo(ip) || BeginsOpenMpUpdate(ip)) return true;
   const std::lock_guard lock(said_mutex_);
   return atomics_.IsPresumed(ip);
+}
+
+// Whether the instruction at `ip` is the load by which a reduction or an atomic construct of OpenMP
+// begins that is compiled to a loop around `lock cmpxchg`. Its line is any near the construct.
+bool ExecutionEvents::BeginsOpenMpUpdate(std::uint64_t ip) {
+  std::array<unsigned char, 64> code{};
+  constexpr unsigned char kLock = 0xf0;
+  if (!memory_(ip, code.data(), code.size()) || std::ranges::find(code, kLock) == code.end() ||
+      !LoadsForExchange(code, ip)) {
+    return false;
+  }
+  const std::string function = symbolizer_.ResolveCode(ip).frames.back().function;
+  return function.find("._omp_fn.") != std::string::npos ||   // gcc
+         function.find("omp_outlined") != std::string::npos;  // clang
 }
 
 std::optional<Instruction> ExecutionEvents::InstructionAt(std::uint64_t ip) const {
@@ -893,7 +907,7 @@ bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
     const auto instruction = InstructionAt(ip);
     const bool only_reads = instruction && instruction->effects_known &&
                             std::ranges::none_of(instruction->memory(), &MemoryOperand::writes);
-    return only_reads && symbolizer_.IsPlainBySource(ip);
+    return only_reads && symbolizer_.IsPlainBySource(ip) && !BeginsOpenMpUpdate(ip);
   });
 }
 

@@ -183,6 +183,7 @@ class ExecutionEvents : public ExecutionObserver {
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
+  bool BeginsOpenMpUpdate(std::uint64_t ip);
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access by the thread whose context is known.
   MemoryOrder OrderOf(const Event& event, ThreadState& thread);
