@@ -93,7 +93,7 @@ class ShadowMemory {
     // One question instead of three, since a wrong guess costs more than the answers.
     Cells* const cells = line->halves[address / 4 & layout];
     const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
-    return exact & (cells != nullptr) ? &(*cells)[word] : nullptr;
+    return (exact & (cells != nullptr)) ? &(*cells)[word] : nullptr;
   }
   Cell* FindExact(std::uint64_t address, std::uint64_t size) const {
     return FindExact(FindLine(address), address, size);
