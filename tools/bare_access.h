@@ -26,7 +26,7 @@ bool MayBeBareAccess(const Instruction& instruction);
 BareAccess BareAccessOf(const Instruction& instruction, BareCode code);
 
 // Whether the code at `ip` begins with a plain load of memory that a `lock cmpxchg` soon behind it
-// changes, with no branch but back to what is in between: the first load of an atomic update.
+// changes, with no branch in between: the first load of an atomic update.
 bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip);
 
 // Why plain loads and stores are taken for atomic without debug info.

@@ -27,13 +27,18 @@ std::vector<std::string> AllDetectors() {
   return names;
 }
 
+ReplayResult ResultOf(const LogIndex& index, const ReplayOptions& options) {
+  ReplayResult result;
+  const Status status = Replay(index, options, &result);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return result;
+}
+
 std::string ReportOf(const std::string& path, const ReplayOptions& options) {
   LogIndex index;
-  Status status = index.Open(path);
+  const Status status = index.Open(path);
   EXPECT_TRUE(status.ok()) << status.message();
-  ReplayResult result;
-  status = Replay(index, options, &result);
-  EXPECT_TRUE(status.ok()) << status.message();
+  const ReplayResult result = ResultOf(index, options);
   LogSymbolizer symbolizer(index.metadata().modules, true);
   return RaceReport(index, result, symbolizer) + JsonReport(index, result, "", symbolizer).dump(1);
 }
@@ -157,8 +162,7 @@ TEST_F(ReplayTest, TellsWhereThreadsWereCreated) {
   ASSERT_TRUE(index.Open(scratch_ / "log").ok());
   ReplayOptions options;
   options.detectors = {"fasttrack"};
-  ReplayResult result;
-  ASSERT_TRUE(Replay(index, options, &result).ok());
+  const ReplayResult result = ResultOf(index, options);
   LogSymbolizer symbolizer({}, true);
   // Return addresses: the calls are before. Of thread 2 nothing is known.
   const std::string text = RaceReport(index, result, symbolizer);
@@ -180,13 +184,11 @@ TEST_F(ReplayTest, AllInOnePassIsEachAlone) {
     ASSERT_TRUE(index.Open(scratch_ / "log").ok());
     ReplayOptions options;
     options.detectors = AllDetectors();
-    ReplayResult together;
-    ASSERT_TRUE(Replay(index, options, &together).ok());
+    const ReplayResult together = ResultOf(index, options);
     for (const DetectorResult& expected : together.detectors) {
       ReplayOptions one;
       one.detectors = {expected.name};
-      ReplayResult alone;
-      ASSERT_TRUE(Replay(index, one, &alone).ok());
+      const ReplayResult alone = ResultOf(index, one);
       EXPECT_EQ(alone.detectors[0].races, expected.races) << expected.name;
       EXPECT_EQ(alone.detectors[0].statistics, expected.statistics) << expected.name;
     }
@@ -249,8 +251,7 @@ TEST_F(ReplayTest, ReportsShowWholeAccesses) {
       ReplayOptions options;
       options.detectors = {"fasttrack"};
       options.shards = shards;
-      ReplayResult result;
-      ASSERT_TRUE(Replay(index, options, &result).ok());
+      const ReplayResult result = ResultOf(index, options);
       ASSERT_EQ(result.detectors[0].races.size(), 1U);
       const Race& race = result.detectors[0].races[0];
       EXPECT_EQ(race.first.address, 0x500010U) << others;
@@ -339,8 +340,7 @@ TEST_F(ReplayTest, LateRepeatsRaceWhereTheyWereMade) {
       ASSERT_TRUE(index.Open(scratch_ / "log").ok());
       ReplayOptions options;
       options.detectors = {"fasttrack", "djit+"};
-      ReplayResult result;
-      ASSERT_TRUE(Replay(index, options, &result).ok());
+      const ReplayResult result = ResultOf(index, options);
       // What a thread does after its end is nonsense.
       if (gives.kind == Kind::kThreadEnd && !before) continue;
       for (const DetectorResult& detector : result.detectors) {
@@ -383,8 +383,7 @@ TEST_F(ReplayTest, LateRepeatsOfOneEpochAreToldApart) {
   ASSERT_TRUE(index.Open(scratch_ / "log").ok());
   ReplayOptions options;
   options.detectors = {"fasttrack"};
-  ReplayResult result;
-  ASSERT_TRUE(Replay(index, options, &result).ok());
+  const ReplayResult result = ResultOf(index, options);
   EXPECT_EQ(result.detectors[0].races.size(), 2U);  // the read's and the write's
 }
 
@@ -434,8 +433,7 @@ TEST_F(ReplayTest, FilterStandsInFront) {
   ReplayOptions options;
   options.detectors = {"fasttrack"};
   options.filter = "tree";
-  ReplayResult result;
-  ASSERT_TRUE(Replay(index, options, &result).ok());
+  const ReplayResult result = ResultOf(index, options);
   EXPECT_EQ(result.detectors[0].name, "tree+fasttrack");
   EXPECT_FALSE(result.detectors[0].statistics.empty());
 }
