@@ -106,13 +106,13 @@ void FastTrackAnalysis::Report(const AccessRecord& prior, EventKind kind, const 
                                std::uint64_t index, std::uint64_t address, std::uint64_t size,
                                RaceLog* log) const {
   const Access first = Unpack(prior, kind, address);
-  // Of a cell of several words each was accessed by itself. History that has moved tells of other
-  // addresses.
-  const std::uint64_t begin = std::max(address, first.address);
-  const std::uint64_t end = std::min(address + size, first.address + first.size);
-  if (begin < end) {
-    address = begin;
-    size = end - begin;
+  if (size > kWordSize) {  // each word was accessed by itself; moved history tells of other ones
+    const std::uint64_t begin = std::max(address, first.address);
+    const std::uint64_t end = std::min(address + size, first.address + first.size);
+    if (begin < end) {
+      address = begin;
+      size = end - begin;
+    }
   }
   log->Report(first, MakeAccess(event, index), address, size);
 }

@@ -124,7 +124,8 @@ class FastTrackAnalysis {
     }
   };
 
-  static std::uint64_t WordOf(std::uint64_t address) { return address & ~std::uint64_t{7}; }
+  static constexpr std::uint64_t kWordSize = 8;
+  static std::uint64_t WordOf(std::uint64_t address) { return address - address % kWordSize; }
 
   // The access in the history of the cell at `address`, and back.
   [[gnu::always_inline]] AccessRecord Pack(const Event& event, Clock moment,

@@ -8,6 +8,7 @@
 
 #include "detector/lard.h"
 #include "tests/detector/trace_builder.h"
+#include "tests/support/reference.h"
 
 namespace trapline {
 namespace {
@@ -288,6 +289,20 @@ TEST(History, CopyMakesTheDestinationBehaveAsTheSourceDid) {
                            Write(1, kX + 11, 1)}),
               1U)
         << name;
+  }
+}
+
+// The moved history tells of bytes that it covers in part still.
+TEST(History, MovedByLessThanItsAccessIsRacyWhereItIsNow) {
+  for (const std::string& name : kDirect) {
+    const auto detector = RunOn(name, {Fork(0, 1), Write(1, kX + 6, 16), Copy(0, kX - 8, kX, 24),
+                                       Write(0, kX, 16)});
+    std::uint64_t bytes = 0;
+    for (const auto& [byte, event] : FirstRaces(*detector)) {
+      EXPECT_LT(byte, kX + 14) << name;
+      ++bytes;
+    }
+    EXPECT_EQ(bytes, 14U) << name;
   }
 }
 
