@@ -77,9 +77,10 @@ struct DetectorOptions {
   double sampling_rate = 1.0;
   // Seed of whatever a detector draws at random; the same seed gives the same answer.
   std::uint64_t seed = 1;
-  // FastTrack: bytes of cells from which on neighbours that were accessed alike are remembered as
-  // one. Then the index of a race's first access may be that of such a neighbour, and a long access
-  // that races with several of them is one race, with one of them. 0 = never.
+  // FastTrack: bytes of cells from which on what all threads know of is forgotten, and neighbours
+  // that were accessed alike are remembered as one. Then the index of a race's first access may be
+  // that of such a neighbour, and a long access that races with several of them is one race, with
+  // one of them. Every thread but the first must have been started by another one. 0 = never.
   std::uint64_t condense_from = 0;
   // Events after which a sampling detector draws anew whether the next period is sampled; > 0.
   std::uint64_t sampling_period = 4096;

@@ -83,8 +83,18 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
 }
 
 template <class InOneEpoch>
-void FastTrackAnalysis::Condense(InOneEpoch&& in_one_epoch) {
+void FastTrackAnalysis::Condense(const VectorClock& known, InOneEpoch&& in_one_epoch) {
   const std::uint64_t before = shadow_.cell_bytes();
+  shadow_.Forget([&](const Cell& cell) {
+    bool is_known = true;
+    cell.Check(Past{places_, known}, true,
+               [&](const AccessRecord&, EventKind) { is_known = false; });
+    return is_known;
+  });
+  if (shadow_.cell_bytes() <= before / 2) {
+    condense_at_ = CondenseAt(2);
+    return;
+  }
   const auto like = [&](const AccessRecord& a, const AccessRecord& b) {
     if (a == b) return true;
     if (a.IsOther() || b.IsOther() || a.place() != b.place()) return false;
@@ -144,7 +154,7 @@ std::vector<Statistic> FastTrackAnalysis::statistics() const {
 
 void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
   if (analysis_.WantsCondensing()) [[unlikely]] {
-    analysis_.Condense([this](ThreadId thread, Clock a, Clock b) {
+    analysis_.Condense(synchronisation_.KnownToAll(), [this](ThreadId thread, Clock a, Clock b) {
       return synchronisation_.InOneEpoch(thread, a, b);
     });
   }

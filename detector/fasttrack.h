@@ -94,12 +94,12 @@ class FastTrackAnalysis {
   // Whether it is time for Condense, where cells may take so many bytes before it is.
   bool WantsCondensing() const { return shadow_.cell_bytes() >= condense_at_; }
   void SetCondensing(std::uint64_t from) { condense_at_ = condense_from_ = from; }
-  // Neighbours that a thread has accessed from one place in one epoch, each by an access of its
-  // own, are remembered as one, with the moment of one of them: who comes after one comes after
-  // all. in_one_epoch(thread,
-  // moment, moment) tells.
+  // What `known` covers is forgotten, a clock that those of all accesses to come include: none of
+  // them can race with it. If that is not much, neighbours that a thread has accessed from one
+  // place in one epoch, each by an access of its own, are remembered as one, with the moment of one
+  // of them: who comes after one comes after all. in_one_epoch(thread, moment, moment) tells.
   template <class InOneEpoch>
-  void Condense(InOneEpoch&& in_one_epoch);
+  void Condense(const VectorClock& known, InOneEpoch&& in_one_epoch);
 
   void Clear(std::uint64_t address, std::uint64_t size) {
     shadow_.Clear(address, size);

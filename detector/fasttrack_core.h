@@ -128,7 +128,8 @@ class alignas(16) FastTrackCell {
       return record.moment() <= epoch.clock() ? now(record) : record;
     };
     if (is_write) {
-      if (past.ThreadOf(write_) == epoch.thread()) write_ = advanced(write_);
+      // Empty: what was told of it has been forgotten since.
+      if (write_.empty() || past.ThreadOf(write_) == epoch.thread()) write_ = advanced(write_);
     } else if (shared()) {
       const Readers readers = this->readers();
       const std::uint32_t mine = FindIn(readers, epoch.thread(), past);

@@ -242,6 +242,27 @@ class ShadowMemory {
     }
   }
 
+  // Takes away the history of each line, and of each page that has one cell, of all whose cells
+  // may_forget(cell) says so. Takes time in proportion to the memory that has a history.
+  template <class MayForget>
+  void Forget(MayForget&& may_forget) {
+    std::vector<std::uint64_t> emptied;
+    ForEachPage(0, ~std::uint64_t{0}, [&](std::uint64_t base, Page& page) {
+      bool any = false;
+      for (Line& line : page.lines) {
+        if (!line.HasHistory()) continue;
+        if (IsOfSuch(line, may_forget)) {
+          ClearLine(line);
+        } else {
+          any = true;
+        }
+      }
+      if (!any) emptied.push_back(base);
+    });
+    for (const std::uint64_t base : emptied) ErasePage(base);
+    std::erase_if(pages_of_one_, [&](const auto& page) { return may_forget(page.second); });
+  }
+
   // The cell of all the line or page of `address`, null if its words have cells of their own or no
   // history.
   Cell* FindJoined(std::uint64_t address) {
@@ -545,6 +566,18 @@ class ShadowMemory {
             may_join(*page.lines[0].all, *line.all);
     }
     return all ? page.lines[0].all : nullptr;
+  }
+
+  template <class Is>
+  static bool IsOfSuch(Line& line, Is&& is) {
+    if (line.halves[0] == nullptr) return is(*line.all);
+    bool all = true;
+    const auto visit = [&](const Cell& cell, std::uint64_t, std::uint64_t) {
+      all = all && is(cell);
+    };
+    for (unsigned word = 0; all && word < kWordsPerLine; ++word)
+      PeekWord({&line, word}, 0, 0, kWordSize, visit);
+    return all;
   }
 
   template <class MayJoin>

@@ -146,7 +146,9 @@ class Synchronisation {
         }
         break;
       case EventKind::kFork: {  // [FT FORK]
+        const bool is_new = !IsKnown(event.other);
         ThreadState& u = StateOf(event.other);
+        unstarted_ -= is_new;
         ThreadState& parent = StateOf(event.thread);  // StateOf may have moved `t`
         if (&u == &parent) break;
         clocks_.Join(u.clock, parent.clock);
@@ -234,6 +236,25 @@ class Synchronisation {
     }
   }
 
+  // The clock that all threads' clocks include which may still do something, and so those of all
+  // threads that they may start. Empty as soon as a thread has turned up that nobody has started:
+  // there may be others. Takes time in proportion to the square of the number of threads.
+  VectorClock KnownToAll() const {
+    VectorClock known;
+    if (unstarted_ > 1) return known;
+    bool first = true;
+    for (const ThreadState& state : threads_) {
+      if (state.epoch.empty() || state.ended) continue;
+      const VectorClock& clock = clocks_.ClockOf(state.clock);
+      if (std::exchange(first, false)) {
+        known = clock;
+      } else {
+        known.Meet(clock);
+      }
+    }
+    return known;
+  }
+
   // O(n) operations on vector clocks so far.
   std::uint64_t operations() const { return operations_; }
 
@@ -275,15 +296,18 @@ class Synchronisation {
     return lock;
   }
 
+  bool IsKnown(ThreadId thread) const {
+    return thread < threads_.size() && !threads_[thread].epoch.empty();
+  }
   [[gnu::always_inline]] ThreadState& StateOf(ThreadId thread) {
-    if (thread < threads_.size() && !threads_[thread].epoch.empty()) [[likely]] {
+    if (IsKnown(thread)) [[likely]]
       return threads_[thread];
-    }
     return Start(thread);
   }
 
   [[gnu::noinline]] ThreadState& Start(ThreadId thread) {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
+    ++unstarted_;
     ThreadState& state = threads_[thread];
     clocks_.Start(state.clock, thread);
     state.epoch = clocks_.EpochOf(state.clock);
@@ -327,6 +351,7 @@ class Synchronisation {
   Clocks clocks_;
   LockEdges lock_edges_;
   std::vector<ThreadState> threads_;
+  unsigned unstarted_ = 0;  // of them are not known to have been started by another one
   std::unordered_map<std::uint64_t, Lock> locks_;  // none is ever taken out
   std::unique_ptr<KnownLocks> known_locks_;
   std::unordered_map<std::uint64_t, ObjectClock> keys_;

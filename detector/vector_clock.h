@@ -29,6 +29,13 @@ class VectorClockOver {
     }
   }
 
+  // this := this ⊓ other
+  void Meet(const VectorClockOver& other) {
+    for (std::uint32_t t = 0; t < clocks_.size(); ++t) {
+      if (const Clock theirs = other[t]; clocks_[t] > theirs) clocks_[t] = theirs;
+    }
+  }
+
   // c@t ≼ this: the event with this epoch happens before whoever owns this clock.
   bool Covers(Epoch epoch) const { return epoch.clock() <= (*this)[epoch.thread()]; }
 

@@ -48,10 +48,9 @@ bool IsGroupUsed(unsigned slot, std::uint64_t group) {
 // Calls visit(RepeatLine&) for the lines of blocks in [start, end), and some others.
 template <class Visit>
 void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visit&& visit) {
-  constexpr std::uint64_t kFew = 1024;  // blocks
   const std::uint64_t first = start / agent::kRepeatBlock;
   const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
-  if (last - first >= kFew) {
+  if (last - first > agent::LineMaskOf(slot)) {
     ForEachLine(slot, visit);
     return;
   }

@@ -295,8 +295,8 @@ TEST(History, CopyMakesTheDestinationBehaveAsTheSourceDid) {
 // The moved history tells of bytes that it covers in part still.
 TEST(History, MovedByLessThanItsAccessIsRacyWhereItIsNow) {
   for (const std::string& name : kDirect) {
-    const auto detector = RunOn(name, {Fork(0, 1), Write(1, kX + 6, 16), Copy(0, kX - 8, kX, 24),
-                                       Write(0, kX, 16)});
+    const auto detector =
+        RunOn(name, {Fork(0, 1), Write(1, kX + 6, 16), Copy(0, kX - 8, kX, 24), Write(0, kX, 16)});
     std::uint64_t bytes = 0;
     for (const auto& [byte, event] : FirstRaces(*detector)) {
       EXPECT_LT(byte, kX + 14) << name;

@@ -237,7 +237,10 @@ TEST(Property, JoinedHistoriesShowTheSameRaces) {
   using Key = std::tuple<std::uint64_t, ThreadId, std::uint64_t, EventKind, std::uint64_t>;
   std::uint64_t elsewhere = 0;
   ForAllTraces([&](const std::vector<Event>& trace) -> std::string {
-    const std::vector<Event> wide = WithLinesForWords(trace);
+    // Where a thread is not known to have been started, nothing is forgotten.
+    constexpr ThreadId kNobodys = 100;
+    std::vector<Event> wide = WithLinesForWords(trace);
+    wide.insert(wide.begin(), Read(kNobodys, 0x4000));
     const auto races = [&](std::uint64_t condense_from) {
       const auto detector =
           MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
@@ -265,6 +268,28 @@ TEST(Property, JoinedHistoriesShowTheSameRaces) {
     return "";
   });
   EXPECT_GT(elsewhere, TraceCount() / 10);
+}
+
+// What all threads know of is forgotten as soon as may be.
+TEST(Property, ForgottenHistoriesRaceWithNothing) {
+  ForAllTraces([](const std::vector<Event>& trace) -> std::string {
+    const bool long_ones = std::ranges::any_of(
+        trace, [](const Event& event) { return IsAccess(event.kind) && event.size > 64; });
+    const auto races = [&](std::uint64_t condense_from) {
+      const auto detector =
+          MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
+      detector->OnEvents(trace, 0);
+      detector->Finish();
+      // A long access that races with all of a line is a race with one word of it.
+      std::map<std::uint64_t, std::size_t> found;
+      for (const auto& [byte, event] : FirstRaces(*detector)) {
+        const auto [known, is_new] = found.emplace(long_ones ? byte / 64 : byte, event);
+        if (!is_new) known->second = std::min(known->second, event);
+      }
+      return found;
+    };
+    return races(0) == races(1) ? "" : "other races";
+  });
 }
 
 std::vector<Event> Filtered(const std::vector<Event>& trace, TreeMode mode,
@@ -382,7 +407,8 @@ TEST(Property, FirstAccessesOfEpochsShowTheSameRacyBytes) {
         dropped += std::min(trace.size() - cached.size(), trace.size() - recorded.size());
         for (const char* name : {"basicvc", "djit+", "fasttrack", "goldilocks", "lard", "acculock",
                                  "lockset", "hybrid", "multirace", "eraser"}) {
-          const bool may_miss = name == std::string("eraser");
+          // An access may empty a set of locks without a race, and the next one is left out.
+          const bool may_miss = name == std::string("eraser") || name == std::string("lockset");
           const std::set<std::uint64_t> all = racy(name, trace);
           for (const auto* rest : {&cached, &recorded}) {
             const std::set<std::uint64_t> first = racy(name, *rest);

@@ -126,12 +126,14 @@ constexpr std::uint32_t kFewLines = agent::kLinesInPage;  // of a table, at leas
 class Execution {
  public:
   // An event is handled when `lag` later ones have happened, or when it must be. Each `watched`th
-  // access is seen by the monitor, not by the agent; 0: none. Tables have `lines` at first.
+  // access is seen by the monitor, not by the agent; 0: none. Tables have `lines` at first. The
+  // detector `forgets` all that it may as soon as it can.
   explicit Execution(unsigned lag, unsigned watched = 0,
-                     std::uint32_t lines = RepeatTables::kFirstLines)
+                     std::uint32_t lines = RepeatTables::kFirstLines, bool forgets = false)
       : lag_(lag),
         watched_(watched),
-        detector_(MakeDetector("fasttrack", {.all_races = true})),
+        detector_(
+            MakeDetector("fasttrack", {.all_races = true, .condense_from = forgets ? 1u : 0u})),
         tables_([] { return Memory().next_event(); },
                 [this](const RepeatedAccess& access) { Earlier(access); }) {
     Memory().next_event() = 1;
@@ -436,7 +438,7 @@ TEST(Repeats, FastTrackFindsTheSameRaces) {
     const auto fails = [&](const std::vector<Event>& trace) {
       const bool grows = seed % 2 == 1;
       Execution execution(static_cast<unsigned>(seed % 13), static_cast<unsigned>(seed / 13 % 9),
-                          grows ? kFewLines : RepeatTables::kFirstLines);
+                          grows ? kFewLines : RepeatTables::kFirstLines, seed % 16 < 8);
       if (seed % 3 == 0) execution.OnlySlowly();
       if (seed % 4 == 0) execution.Stall();
       for (const Event& event : trace) {
@@ -520,6 +522,19 @@ TEST(Repeats, TheLastOneCounts) {
   ASSERT_EQ(execution.detector().races().size(), 1u);
   EXPECT_EQ(execution.detector().races()[0].first.ip, 5u);
   EXPECT_EQ(execution.detector().races()[0].second.ip, 2u);
+}
+
+// Thread 1 knows of all writes but the last one, and those are forgotten before that is told.
+TEST(Repeats, OfWhatIsForgottenTheLastOneCounts) {
+  Execution execution(0, 0, RepeatTables::kFirstLines, true);
+  execution.Do(Fork(0, 1));
+  WriteInEpochs(execution, 3, 8);
+  execution.Do(Acquire(1, 7));
+  execution.Do(Read(1, 0x9000, 8, 3));
+  execution.Do(Write(0, 0x1000, 8, 1));
+  EXPECT_EQ(execution.repeats(), 3u);
+  execution.Do(Write(1, 0x1000, 8, 2));
+  EXPECT_EQ(execution.detector().races().size(), 1u);
 }
 
 // Pages of the tables that have memory.
