@@ -234,11 +234,14 @@ class Execution {
 
   void Tell(const Event& event) {
     told_.push_back(event);
+    started_[event.thread] = true;
+    if (event.kind == EventKind::kFork) started_[event.other] = true;
     detector_->OnEvent(event, index_++);
   }
 
   void Moments(std::uint64_t from) {
     for (ThreadId thread = 0; thread < agent::kRepeatThreads; ++thread) {
+      if (!started_[thread]) continue;
       Event moment = MakeEvent(EventKind::kMoment, thread);
       moment.aux = from;
       Tell(moment);
@@ -371,6 +374,7 @@ class Execution {
   std::array<agent::ThreadPage, agent::kRepeatThreads> pages_{};
   RepeatTables tables_;
   std::array<std::optional<unsigned>, agent::kRepeatThreads> slots_{};
+  std::array<bool, agent::kRepeatThreads> started_{};
   std::deque<Pending> pending_, stalled_;
   static constexpr ThreadId kNobody = kMaxThreads;
   ThreadId stalled_by_ = kNobody;
