@@ -499,7 +499,7 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     pop %rsi
     pop %rdi
     jmp 15b
-    .globl trapline_agent_to_repeats, trapline_agent_to_queued
+    .globl trapline_agent_to_repeats, trapline_agent_to_queued, trapline_agent_to_elements
 trapline_agent_to_repeats:          // jumps to the functions of repeats.cpp, where they are copied to
     .byte 0xe9
     .long 0
@@ -525,6 +525,8 @@ trapline_agent_to_queued:
 10: cmpb $0, TRAPLINE_SITE_REPORT(%rdi)
     jne 13f
     movzbl TRAPLINE_SITE_REPEATED(%rdi), %ecx
+    cmp $TRAPLINE_SITE_ELEMENTS, %ecx
+    je 16f
     dec %ecx
     js trapline_agent_cache_many
     testl $0x400, TRAPLINE_FILE_RFLAGS(%rdx)        // downwards: seldom
@@ -574,6 +576,11 @@ trapline_agent_to_queued:
     inc %rax
     mov %rax, TRAPLINE_QUEUE_HEAD
     ret
+16: mov %rdx, %rsi                  // tells of each element as of other accesses
+    lea trapline_agent_cache_access(%rip), %rdx
+trapline_agent_to_elements:
+    .byte 0xe9
+    .long 0
 trapline_agent_cache_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_cache_access

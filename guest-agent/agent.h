@@ -21,7 +21,8 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_event[], trapline_agent_event_commit[], trapline_agent_event_full[],
     trapline_agent_event_fiber[], trapline_agent_access[], trapline_agent_access_out[],
     trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
-    trapline_agent_cache_many[], trapline_agent_to_repeats[], trapline_agent_to_queued[];
+    trapline_agent_cache_many[], trapline_agent_to_repeats[], trapline_agent_to_queued[],
+    trapline_agent_to_elements[];
 }
 
 namespace trapline {
@@ -36,6 +37,12 @@ bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t addr
                             const trapline::RegisterFile* registers);
 // The access, atomic or a write, has been queued; it is not yet carried out.
 void trapline_agent_queued(const trapline::AccessSite* site, std::uint64_t address);
+// What an instruction that is the first site of ElementSites is about to access is told of by
+// tell(site, address, null), unless that need not be.
+void trapline_agent_elements(const trapline::AccessSite* site,
+                             const trapline::RegisterFile* registers,
+                             void (*tell)(const trapline::AccessSite*, std::uint64_t,
+                                          const trapline::RegisterFile*));
 }
 
 namespace trapline::agent {
@@ -73,6 +80,7 @@ inline void CopyCode(char* to) {
   };
   link(trapline_agent_to_repeats, reinterpret_cast<const void*>(&trapline_agent_repeats));
   link(trapline_agent_to_queued, reinterpret_cast<const void*>(&trapline_agent_queued));
+  link(trapline_agent_to_elements, reinterpret_cast<const void*>(&trapline_agent_elements));
 }
 
 // Whether a guest address lies in agent.S's part.

@@ -53,6 +53,7 @@
 #define TRAPLINE_SITE_ATOMIC 14
 #define TRAPLINE_SITE_REPORT 18
 #define TRAPLINE_SITE_REPEATED 19
+#define TRAPLINE_SITE_ELEMENTS 255  // there: AccessSite::kElements
 #define TRAPLINE_SITE_PLAIN 20
 #define TRAPLINE_SITE_COLD 22
 // Of a register file (translator/memory_access.h).

@@ -17,8 +17,8 @@
 namespace trapline {
 namespace {
 
-// More than a single instruction has, each of which is counted.
-constexpr std::int64_t kMostAccesses = 4;
+// More than a single instruction has, each of which is counted: 64 elements.
+constexpr std::int64_t kMostAccesses = 66;
 
 }  // namespace
 

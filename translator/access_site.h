@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "translator/elements.h"
+
 namespace trapline {
 
 struct Instruction;
@@ -20,7 +22,9 @@ struct AccessSite {
   bool exchange = false;  // an instruction by which locks are taken, as opposed to those that count
   bool report = false;    // no access: TranslatorOptions::report_at
   // Of rep movs, stos and lods, which read, write or both: 1 + log2 of the size of an element.
+  // kElements: it is the first one of ElementSites.
   std::uint8_t repeated = 0;
+  static constexpr std::uint8_t kElements = 255;
   // The monitor's: what the site does to words that are not known as atomic is a plain access that
   // counts (guest-agent/repeats.h).
   mutable bool plain = false;
@@ -29,6 +33,17 @@ struct AccessSite {
   mutable std::uint8_t leaves_out = 0;
   mutable std::int16_t cold = 0;
   const Instruction* instruction = nullptr;
+};
+
+// Of an instruction whose only operand HasElements. The agent finds out which of them it touches.
+struct ElementSites {
+  AccessSite all;      // has the instruction
+  AccessSite element;  // an access to one of them
+  // One to all of them side by side, where they are. Size 0: that may be elsewhere.
+  AccessSite whole;
+  MemoryOperand operand;
+  VectorLayout layout;
+  std::uint64_t next_rip = 0;  // of the program's next instruction
 };
 
 }  // namespace trapline

@@ -32,6 +32,9 @@ void* MapLow(std::uint64_t size, int protection, std::uint64_t alignment = 4096)
   return memory + before;
 }
 
+// Bytes of sites that an instruction has: three at most, or those of its elements.
+constexpr std::uint64_t kMostSites = std::max(3 * sizeof(AccessSite), sizeof(ElementSites));
+
 // x87, SSE, AVX and AVX-512 state.
 constexpr std::uint32_t kVectorComponents = 0xe7;
 
@@ -226,12 +229,15 @@ void CodeCache::EmitStubs() {
   stubs_size_ = (out.bytes().size() + 63) & ~std::uint64_t{63};
 }
 
-const AccessSite* CodeCache::NewSite(const AccessSite& site) {
-  if (sites_used_ + sizeof(AccessSite) > CacheMemory::kSitesSize) throw std::bad_alloc();
-  auto* const placed = new (reinterpret_cast<void*>(memory_.sites + sites_used_)) AccessSite(site);
-  sites_used_ += sizeof(AccessSite);
+template <class Sites>
+const Sites* CodeCache::Place(const Sites& sites) {
+  if (sites_used_ + sizeof(Sites) > CacheMemory::kSitesSize) throw std::bad_alloc();
+  auto* const placed = new (reinterpret_cast<void*>(memory_.sites + sites_used_)) Sites(sites);
+  sites_used_ += sizeof(Sites);
   return placed;
 }
+template const AccessSite* CodeCache::Place(const AccessSite&);
+template const ElementSites* CodeCache::Place(const ElementSites&);
 
 std::uint64_t CodeCache::Find(std::uint64_t rip) const {
   const auto found = entries_.find(rip);
@@ -242,7 +248,7 @@ bool CodeCache::full() const {
   // The largest instrumented instructions take some 250 bytes, with two sites and an exit.
   const std::uint64_t instructions = options_.max_instructions;
   return code_used_ + instructions * 512 > options_.code_size ||
-         sites_used_ + instructions * 3 * sizeof(AccessSite) > CacheMemory::kSitesSize ||
+         sites_used_ + instructions * kMostSites > CacheMemory::kSitesSize ||
          (options_.max_blocks != 0 && blocks_ >= options_.max_blocks) || unplaced_ > kMostUnplaced;
 }
 

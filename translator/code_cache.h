@@ -245,7 +245,10 @@ class CodeCache {
   static constexpr std::uint64_t kTableEntries = CacheMemory::kTableSize / 16;
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
-  const AccessSite* NewSite(const AccessSite& site);
+  const AccessSite* NewSite(const AccessSite& site) { return Place(site); }
+  const ElementSites* NewSites(const ElementSites& sites) { return Place(sites); }
+  template <class Sites>
+  const Sites* Place(const Sites& sites);
   // The slow path of a plain access whose address is all that has to be told.
   std::uint64_t StubFor(const AccessSite& site) const {
     const unsigned log2 = std::countr_zero(site.size);

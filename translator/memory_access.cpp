@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+
+#include "translator/elements.h"
 
 namespace trapline {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 constexpr std::uint64_t kDirectionFlag = 1u << 10;
 
 constexpr unsigned kComponents = 64;
-constexpr unsigned kComponentSse = 1;
 constexpr unsigned kComponentAvx = 2;
 constexpr unsigned kComponentOpmask = 5;
 constexpr unsigned kComponentZmmHigh = 6;
@@ -52,67 +52,12 @@ const XsaveLayout& Layout() {
   return layout;
 }
 
-std::uint64_t ReadLittleEndian(const unsigned char* from, unsigned size) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, from, size);
-  return value;
-}
-
-// Reads registers out of an XSAVE image in standard format.
-class VectorState {
- public:
-  explicit VectorState(const unsigned char* image) : image_(image) {}
-
-  bool available() const { return image_ != nullptr; }
-
-  std::uint64_t Opmask(unsigned number) const {
-    const unsigned char* component = Component(kComponentOpmask);
-    return component == nullptr ? 0 : ReadLittleEndian(component + 8 * number, 8);
-  }
-
-  // Bytes [offset, offset + size) of vector register `number`, inside one 16-byte part; size 1
-  // to 8.
-  std::uint64_t Vector(unsigned number, unsigned offset, unsigned size) const {
-    const unsigned char* from = nullptr;
-    if (number >= 16) {
-      from = Component(kComponentZmm16);
-      if (from != nullptr) from += 64 * (number - 16) + offset;
-    } else if (offset < 16) {
-      from = Component(kComponentSse);
-      if (from != nullptr) from += 16 * number + offset;
-    } else if (offset < 32) {
-      from = Component(kComponentAvx);
-      if (from != nullptr) from += 16 * number + offset - 16;
-    } else {
-      from = Component(kComponentZmmHigh);
-      if (from != nullptr) from += 32 * number + offset - 32;
-    }
-    return from == nullptr ? 0 : ReadLittleEndian(from, size);
-  }
-
-  std::uint64_t Mmx(unsigned number) const {
-    if ((Present() & 1) == 0) return 0;
-    // The image holds st0 to st7; MMX registers are the physical ones.
-    const unsigned top = image_[3] >> 3 & 7;
-    return ReadLittleEndian(image_ + 32 + 16 * ((number - top) & 7), 8);
-  }
-
- private:
-  std::uint64_t Present() const { return ReadLittleEndian(image_ + kXstateBvOffset, 8); }
-
-  // Null when the component is in its initial state, all zeros.
-  const unsigned char* Component(unsigned number) const {
-    if ((Present() >> number & 1) == 0) return nullptr;
-    return image_ + (number == kComponentSse ? 160 : Layout().components[number].offset);
-  }
-
-  const unsigned char* image_;
-};
-
 class AccessBuilder {
  public:
   AccessBuilder(const Instruction& instruction, const RegisterFile& registers)
-      : instruction_(instruction), registers_(registers), vectors_(registers.xsave) {}
+      : instruction_(instruction),
+        registers_(registers),
+        vectors_(registers.xsave, LayoutOfVectors()) {}
 
   MemoryAccessList Run() {
     if (!instruction_.effects_known) list_.SetIncomplete();
@@ -121,44 +66,14 @@ class AccessBuilder {
   }
 
  private:
-  std::uint64_t Base(const MemoryOperand& operand) const {
-    if (operand.base == kNoRegister) return 0;
-    if (operand.base == kRip) return registers_.rip + instruction_.length;
-    return registers_.gpr[operand.base];
-  }
-
+  std::uint64_t NextRip() const { return registers_.rip + instruction_.length; }
   std::uint64_t Linear(const MemoryOperand& operand, std::uint64_t effective) const {
-    if (operand.address_is_32_bits) effective &= 0xffffffff;
-    if (operand.segment == Segment::kFs) effective += registers_.fs_base;
-    if (operand.segment == Segment::kGs) effective += registers_.gs_base;
-    return operand.alignment == 0 ? effective : effective & ~std::uint64_t{operand.alignment - 1u};
+    return LinearAddress(operand, registers_, effective);
   }
 
   void Emit(const MemoryOperand& operand, std::uint64_t address, std::uint64_t size) {
     if (size == 0) return;
     list_.Add({address, size, operand.reads, operand.writes, instruction_.atomic});
-  }
-
-  bool Lane(const MemoryOperand& operand, unsigned lane) const {
-    switch (operand.mask) {
-      case MaskKind::kNone:
-        return true;
-      case MaskKind::kOpmask:
-        return (vectors_.Opmask(operand.mask_register) >> lane & 1) != 0;
-      case MaskKind::kVector: {
-        const unsigned size = operand.mask_element_size;
-        return (vectors_.Vector(operand.mask_register, lane * size + size - 1, 1) & 0x80) != 0;
-      }
-      case MaskKind::kMmx:
-        return (vectors_.Mmx(operand.mask_register) >> (8 * lane + 7) & 1) != 0;
-    }
-    return true;
-  }
-
-  unsigned SetLanes(const MemoryOperand& operand) const {
-    unsigned count = 0;
-    for (unsigned lane = 0; lane < operand.element_count; ++lane) count += Lane(operand, lane);
-    return count;
   }
 
   void Add(const MemoryOperand& operand) {
@@ -167,12 +82,7 @@ class AccessBuilder {
       list_.SetIncomplete();
       return;
     }
-    std::uint64_t effective = Base(operand) + static_cast<std::uint64_t>(operand.displacement);
-    if (operand.index != kNoRegister && operand.pattern != Pattern::kGather) {
-      std::uint64_t index = registers_.gpr[operand.index];
-      if (operand.implicit) index &= 0xff;  // xlat
-      effective += index * operand.scale;
-    }
+    const std::uint64_t effective = EffectiveAddress(operand, registers_, NextRip());
     switch (operand.pattern) {
       case Pattern::kWhole:
         Emit(operand, Linear(operand, effective), operand.size);
@@ -184,14 +94,9 @@ class AccessBuilder {
         Emit(operand, Linear(operand, effective + BitOffset(operand)), operand.size);
         break;
       case Pattern::kGather:
-        AddGather(operand, effective);
-        break;
       case Pattern::kLanes:
-        AddLanes(operand, Linear(operand, effective));
-        break;
       case Pattern::kCompressed:
-        Emit(operand, Linear(operand, effective),
-             std::uint64_t{operand.element_size} * SetLanes(operand));
+        AddElements(operand);
         break;
       case Pattern::kXsaveArea:
       case Pattern::kXsaveCompact:
@@ -223,34 +128,18 @@ class AccessBuilder {
     return static_cast<std::uint64_t>(offset >> std::countr_zero(bits)) * operand.size;
   }
 
-  void AddGather(const MemoryOperand& operand, std::uint64_t base) {
-    for (unsigned lane = 0; lane < operand.element_count; ++lane) {
-      if (!Lane(operand, lane)) continue;
-      std::uint64_t index =
-          vectors_.Vector(operand.index, lane * operand.index_size, operand.index_size);
-      if (operand.index_size == 4) {
-        index = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(index)});
+  // Neighbours are one access, but not those of a gather, which are several anyway.
+  void AddElements(const MemoryOperand& operand) {
+    const std::uint64_t size = ElementSize(operand);
+    std::uint64_t start = 0, end = 0;
+    ForEachElement(operand, registers_, NextRip(), vectors_, [&](std::uint64_t address) {
+      if (address != end || operand.pattern == Pattern::kGather) {
+        Emit(operand, start, end - start);
+        start = address;
       }
-      Emit(operand, Linear(operand, base + index * operand.scale), operand.size);
-    }
-  }
-
-  bool Touched(const MemoryOperand& operand, unsigned element) const {
-    for (unsigned lane = element; lane < operand.lane_count; lane += operand.element_count) {
-      if (Lane(operand, lane)) return true;
-    }
-    return false;
-  }
-
-  void AddLanes(const MemoryOperand& operand, std::uint64_t start) {
-    unsigned element = 0;
-    while (element < operand.element_count) {
-      const unsigned first = element;
-      while (element < operand.element_count && Touched(operand, element)) ++element;
-      const unsigned size = operand.element_size;
-      Emit(operand, start + first * size, std::uint64_t{element - first} * size);
-      if (element == first) ++element;
-    }
+      end = address + size;
+    });
+    Emit(operand, start, end - start);
   }
 
   // The legacy region, the part of the header that is used, and the selected components. For writes
@@ -295,6 +184,17 @@ void MemoryAccessList::Add(const MemoryAccess& access) {
 
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers) {
   return AccessBuilder(instruction, registers).Run();
+}
+
+const VectorLayout& LayoutOfVectors() {
+  static const VectorLayout layout = [] {
+    const auto offset = [](unsigned component) { return Layout().components[component].offset; };
+    return VectorLayout{.avx = offset(kComponentAvx),
+                        .opmask = offset(kComponentOpmask),
+                        .zmm_high = offset(kComponentZmmHigh),
+                        .zmm16 = offset(kComponentZmm16)};
+  }();
+  return layout;
 }
 
 bool NeedsVectors(const Instruction& instruction) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "translator/elements.h"
 #include "translator/instruction.h"
 #include "translator/register_file.h"
 
@@ -51,6 +52,9 @@ class MemoryAccessList {
 // zero touches nothing. xsave and its kin count as touching every component that edx:eax and XCR0
 // select.
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers);
+
+// Of this processor.
+const VectorLayout& LayoutOfVectors();
 
 // Whether Accesses() needs the vector registers.
 bool NeedsVectors(const Instruction& instruction);

@@ -244,6 +244,7 @@ class RegionBuilder {
   // Tests whether the site leaves out what it accesses, by its rights; not zero: yes.
   void EmitTest(const AccessSite& site, std::uint8_t rights);
 
+  ElementSites ElementSitesOf(const Item& item, const AccessSite& all) const;
   AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const;
 
   // The atomic operation is done: who waits for it may have to hear of that, too.

@@ -464,8 +464,27 @@ void RegionBuilder::EmitChecks(const Item& item) {
       site.write |= operand.writes;
     }
   }
+  if (operands.size() == 1 && HasElements(operands[0]) && !item.atomic) {
+    EmitSlowCall(&cache_.NewSites(ElementSitesOf(item, site))->all, cache_.vector_slow_stub_);
+    return;
+  }
   EmitSlowCall(cache_.NewSite(site),
                NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+}
+
+ElementSites RegionBuilder::ElementSitesOf(const Item& item, const AccessSite& all) const {
+  const MemoryOperand& operand = item.in.operands[0];
+  ElementSites sites;
+  sites.operand = operand;
+  sites.layout = LayoutOfVectors();
+  sites.next_rip = item.next();
+  sites.all = all;
+  sites.all.repeated = AccessSite::kElements;
+  sites.element = sites.whole = SiteOf(item, operand);
+  sites.element.size = ElementSize(operand);
+  sites.whole.size =
+      operand.pattern == Pattern::kGather ? 0 : operand.element_count * ElementSize(operand);
+  return sites;
 }
 
 void RegionBuilder::EmitReport(const Item& item) {
