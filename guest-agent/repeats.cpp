@@ -276,7 +276,11 @@ static bool NeedNotTell(const trapline::AccessSite& site, std::uint64_t address)
         TRAPLINE_SECTOR_USE + (static_cast<std::uint32_t>(at) >> TRAPLINE_SECTOR_BITS));
     return At<const std::uint8_t>(TRAPLINE_THREAD_NEED_NOT_TELL + use);
   };
-  if ((rights(address) & rights(address + site.size - 1) & site.leaves_out) != 0) return true;
+  // Without settled memory there is no table of it.
+  if (site.leaves_out != 0 &&
+      (rights(address) & rights(address + site.size - 1) & site.leaves_out) != 0) {
+    return true;
+  }
   const bool power = (site.size & (site.size - 1)) == 0 && site.size <= 64;
   const unsigned index = power ? static_cast<unsigned>(__builtin_ctz(site.size)) : 7;
   return thread.filter[site.write ? 1 : 0][CacheThread::FilterOffset(address, site.size) / 8] ==
