@@ -6,8 +6,15 @@
 namespace trapline {
 namespace {
 
-constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1, kSize = (1 << 13) - 1;
-constexpr ThreadId kThread = kMaxThreads - 1;
+// Of who is not known.
+constexpr std::uint32_t kNobody = 0;
+constexpr std::uint32_t kMostAllocators = 1 << 20, kMostFreers = (1 << 19) - 1;
+
+template <class Whos, class Who>
+std::uint32_t NumberOf(Whos& whos, const Who& who, std::uint32_t most) {
+  if (whos.size() < most) return whos.Add(who);
+  return whos.Find(who).value_or(kNobody);
+}
 
 // An empty block has an address of its own.
 constexpr std::uint64_t AtLeastOne(std::uint64_t size) { return size == 0 ? 1 : size; }
@@ -25,19 +32,16 @@ void HeapBlocks::Allocate(std::uint64_t start, std::uint64_t size, std::uint64_t
   constexpr std::size_t kStep = 8;  // doubling it would waste a quarter of all
   if (page.size() == page.capacity()) page.reserve(page.size() + page.size() / 4 + kStep);
   Small block{};
-  block.ip = ip & kAddress;
   block.offset = start % kPage;
-  block.size = size & kSize;
-  block.thread = thread & kThread;
+  block.size = size & ((1 << 13) - 1);  // all of it
+  block.allocated = NumberOf(allocators_, Who{ip, thread}, kMostAllocators) & (kMostAllocators - 1);
   page.insert(After(page, start % kPage), block);
 }
 
 std::optional<std::uint64_t> HeapBlocks::Free(std::uint64_t start, std::uint64_t ip,
                                               ThreadId thread) {
   if (Small* const small = FindSmall(start)) {
-    small->freed = 1;
-    small->free_ip = ip & kAddress;
-    small->freed_by = thread & kThread;
+    small->freed = (1 + NumberOf(freers_, Who{ip, thread}, kMostFreers)) & kMostFreers;
     return std::uint64_t{small->size};
   }
   const auto large = large_.find(start);
@@ -74,14 +78,18 @@ HeapBlocks::Page::const_iterator HeapBlocks::After(const Page& page, std::uint64
       [](std::uint64_t wanted, const Small& block) { return wanted < block.offset; });
 }
 
-HeapBlock HeapBlocks::Unpack(std::uint64_t page, const Small& block) {
-  return {.start = page * kPage + block.offset,
-          .size = block.size,
-          .ip = block.ip,
-          .thread = static_cast<ThreadId>(block.thread),
-          .freed = block.freed != 0,
-          .free_ip = block.free_ip,
-          .freed_by = static_cast<ThreadId>(block.freed_by)};
+HeapBlock HeapBlocks::Unpack(std::uint64_t page, const Small& block) const {
+  const Who& allocator = allocators_[block.allocated];
+  HeapBlock unpacked{.start = page * kPage + block.offset,
+                     .size = block.size,
+                     .ip = allocator.ip,
+                     .thread = allocator.thread,
+                     .freed = block.freed != 0};
+  if (!unpacked.freed) return unpacked;
+  const Who& freer = freers_[block.freed - 1];
+  unpacked.free_ip = freer.ip;
+  unpacked.freed_by = freer.thread;
+  return unpacked;
 }
 
 HeapBlocks::Small* HeapBlocks::FindSmall(std::uint64_t start) {

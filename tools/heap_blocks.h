@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "detector/event.h"
+#include "tools/intern_table.h"
 
 namespace trapline {
 
@@ -21,7 +22,9 @@ struct HeapBlock {
   ThreadId freed_by = 0;
 };
 
-// Programs have hundreds of thousands of blocks: one takes 24 bytes. Not thread-safe.
+// Programs have hundreds of thousands of blocks: one takes 8 bytes. Who allocates and frees them is
+// remembered of so many instructions of threads as there are numbers for (2^20, 2^19); of others
+// nothing. Not thread-safe.
 class HeapBlocks {
  public:
   // Blocks that lie in the way are history from now on.
@@ -35,25 +38,38 @@ class HeapBlocks {
  private:
   static constexpr std::uint64_t kPage = 4096;
 
-  // Of at most a page. What no address has, bits from 48 on, is cut off.
-  struct Small {
-    std::uint64_t ip : 48;
-    std::uint64_t offset : 12;
-    std::uint64_t freed : 1;
-    std::uint64_t free_ip : 48;
-    std::uint64_t size : 13;
-    std::uint64_t thread : 24;
-    std::uint64_t freed_by : 24;
+  // An instruction of a thread. The first one in a table stands for one that is not known.
+  struct Who {
+    std::uint64_t ip = 0;
+    ThreadId thread = 0;
+    bool operator==(const Who&) const = default;
   };
-  static_assert(sizeof(Small) == 24 && kMaxThreads <= 1 << 24);
+  struct HashOfWho {
+    std::size_t operator()(const Who& who) const {
+      const std::uint64_t product =
+          (who.ip ^ std::uint64_t{who.thread} << 40) * 0x9e3779b97f4a7c15u;
+      return product ^ product >> 32;
+    }
+  };
+  using Whos = InternTable<Who, HashOfWho>;
+
+  // Of at most a page.
+  struct Small {
+    std::uint64_t offset : 12;
+    std::uint64_t size : 13;
+    std::uint64_t allocated : 20;  // number in allocators_
+    std::uint64_t freed : 19;      // 0: it is not; else 1 + number in freers_
+  };
+  static_assert(sizeof(Small) == 8);
   using Page = std::vector<Small>;  // ascending
 
   static Page::const_iterator After(const Page& page, std::uint64_t offset);
-  static HeapBlock Unpack(std::uint64_t page, const Small& block);
+  HeapBlock Unpack(std::uint64_t page, const Small& block) const;
   Small* FindSmall(std::uint64_t start);
   std::optional<HeapBlock> LastSmall(std::uint64_t address) const;
   void ForgetThose(std::uint64_t start, std::uint64_t end);
 
+  Whos allocators_, freers_;
   std::unordered_map<std::uint64_t, Page> small_;  // by number of the page where they start
   std::map<std::uint64_t, HeapBlock> large_;       // by start
 };

@@ -189,7 +189,7 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
     heap.allocated_by = Describe(block->thread);
     heap.freed = block->freed;
     if (block->freed) {
-      heap.free_stack = {block->free_ip};
+      if (block->free_ip != 0) heap.free_stack = {block->free_ip};
       heap.freed_by = Describe(block->freed_by);
     }
     return heap;

@@ -33,6 +33,24 @@ TEST(HeapBlocks, SayWhoAllocatedAndFreed) {
   EXPECT_FALSE(blocks.Find(0x7f12'3456'7fef, 1));
 }
 
+// More instructions than there are numbers for: of later ones nothing is known but that they were.
+TEST(HeapBlocks, OfTooManyWhoFreedNothingIsSaid) {
+  constexpr std::uint64_t kMany = 1 << 19;
+  HeapBlocks blocks;
+  for (std::uint64_t ip = 1; ip <= kMany; ++ip) {
+    blocks.Allocate(0x1000, 16, 7, 1);
+    blocks.Free(0x1000, ip, 2);
+  }
+  const auto freed = blocks.Find(0x1000, 1);
+  ASSERT_TRUE(freed);
+  EXPECT_TRUE(freed->freed);
+  EXPECT_EQ(freed->ip, 7u);
+  EXPECT_EQ(freed->free_ip, 0u);
+  blocks.Allocate(0x1000, 16, 7, 1);
+  blocks.Free(0x1000, 5, 2);
+  EXPECT_EQ(blocks.Find(0x1000, 1)->free_ip, 5u);
+}
+
 TEST(HeapBlocks, OfUnknownOnesNothingIsSaid) {
   HeapBlocks blocks;
   EXPECT_FALSE(blocks.Free(0x1000, 1, 1));
