@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "translator/memory_access.h"
+#include "translator/register_file.h"
 
 namespace trapline {
 
@@ -29,7 +29,9 @@ struct CacheThread {
   // their size.
   static constexpr std::uint64_t kFilterMask = (kFilterCells - 1) * sizeof(std::uint64_t);
   static constexpr unsigned FilterShift(std::uint32_t size) {
-    return size == 1 ? 3 : size == 2 ? 2 : size == 4 ? 1 : 0;
+    // Computed, since the agent has no tables.
+    const bool is_small_power = size - 1 < 7 && (size & (size - 1)) == 0;
+    return is_small_power ? 3 - static_cast<unsigned>(__builtin_ctz(size)) : 0;
   }
   static constexpr std::uint64_t FilterOffset(std::uint64_t address, std::uint32_t size) {
     return address << FilterShift(size) & kFilterMask;
