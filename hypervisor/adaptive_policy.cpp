@@ -22,10 +22,11 @@ constexpr std::int64_t kShortestStay = 16;
 // Code in the cache is 3 to 60 times slower than natively (docs/translator.md), and much of what
 // exits take is not saved by staying there, where the same pages fault. bench/programs, with 200
 // instead of 20, seconds of processor time, medians of three by turns: radix 8.6 instead of 11.9,
-// lu 1.9 instead of 2.4, the others as before; 60: as 200. Where threads hand each other small
-// blocks of memory, 200 is far too many: `fdfind -j2 . /usr/share/doc` 8.9, with 60 4.6, with 20
-// 3.3, but x264 4.4, 4.6 and 10.8.
-constexpr std::uint64_t kGain = 60;
+// lu 1.9 instead of 2.4, the others as before. Where threads hand each other small blocks of
+// memory, 200 is far too many: `fdfind -j2 . /usr/share/doc`, whose runs differ much, 5.6 to 8.9,
+// with 100 4.2 to 6.5, with 60 4.0 to 5.0, with 20 3.3, but radiosity 22.8, 22.3 and 23.5, and
+// x264 4.4, with 20 10.8.
+constexpr std::uint64_t kGain = 100;
 // Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
 // it is seen that a native stint's first 400 us go to KVM's mending of translations
 // (docs/translator.md).

@@ -49,8 +49,8 @@ class Thread {
   const std::int64_t first;
 };
 
-// Natively the thread must gain more than 1/60 of the exit that ends the stint.
-constexpr std::uint64_t kGain = 60, kGainOverRepeats = 20;
+// Natively the thread must gain more than 1/100 of the exit that ends the stint.
+constexpr std::uint64_t kGain = 100, kGainOverRepeats = 20;
 constexpr std::uint64_t kTooShort = kExit / kGain - 1, kLongEnough = kExit / kGain;
 constexpr std::uint64_t kAlwaysPays = 1'000'000;
 
