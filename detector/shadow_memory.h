@@ -4,8 +4,8 @@
 // says so (Condense): a page, a line of 64 bytes, an 8-byte word, half of one, a single byte, or
 // those bytes of a word that are accessed at all. An access that cuts a cell splits it first, and
 // both parts keep the full history. So two accesses meet in a cell exactly when their bytes
-// overlap, nothing is ever evicted, and the usual aligned 4- and 8-byte accesses touch one cell
-// each.
+// overlap, nothing is evicted but what the detector says (Forget), and the usual aligned 4- and
+// 8-byte accesses touch one cell each.
 #pragma once
 
 #include <algorithm>

@@ -50,7 +50,7 @@ template <class Visit>
 void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visit&& visit) {
   const std::uint64_t first = start / agent::kRepeatBlock;
   const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
-  if (last - first > agent::LineMaskOf(slot)) {
+  if (last - first > agent::LineMaskOf(slot)) {  // more blocks than lines
     ForEachLine(slot, visit);
     return;
   }
