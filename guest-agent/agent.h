@@ -11,7 +11,8 @@
 #include "guest-agent/sector_use.h"
 
 extern "C" {
-extern const char __start_trapline_repeats[], __stop_trapline_repeats[];  // repeats.cpp's section
+extern const char __start_trapline_repeats[],
+    __stop_trapline_repeats[];  // repeats.cpp's and elements.cpp's
 extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_exceptions[],
     trapline_agent_syscall_ring0[], trapline_agent_syscall_ring3[], trapline_agent_syscall_cached[],
     trapline_agent_futex[], trapline_agent_futex_leave[], trapline_agent_futex_answer[],
@@ -30,7 +31,7 @@ struct AccessSite;
 struct RegisterFile;
 }  // namespace trapline
 
-// The functions of repeats.cpp that agent.S calls.
+// The functions of repeats.cpp and elements.cpp that agent.S calls.
 extern "C" {
 // Whether an access need not be told of. `registers`: null but for sites that only they tell of.
 bool trapline_agent_repeats(const trapline::AccessSite* site, std::uint64_t address,
@@ -56,7 +57,7 @@ inline std::uint64_t GuestAddressOf(const char* entry) {
 inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
 }
-// Of repeats.cpp, which lies at TRAPLINE_AGENT_REPEATS.
+// Of repeats.cpp and elements.cpp, which lie at TRAPLINE_AGENT_REPEATS.
 inline std::size_t RepeatsSize() {
   return static_cast<std::size_t>(__stop_trapline_repeats - __start_trapline_repeats);
 }

@@ -11,7 +11,7 @@
 
 // Code: readable and executable in ring 3, the same page in every page table.
 #define TRAPLINE_AGENT_CODE 0x7fe00000
-#define TRAPLINE_AGENT_REPEATS 0x7fe02000  // behind it: repeats.cpp
+#define TRAPLINE_AGENT_REPEATS 0x7fe02000  // behind it: repeats.cpp, elements.cpp
 
 // One page all threads share, writable: the sequence number of the next event.
 #define TRAPLINE_SHARED_PAGE 0x7fe80000

@@ -4,12 +4,9 @@
 
 #include "guest-agent/agent.h"
 #include "translator/access_site.h"
-#include "translator/cache_thread.h"
-#include "translator/elements.h"
 #include "translator/register_file.h"
 
 static_assert(offsetof(trapline::AccessSite, cold) == TRAPLINE_SITE_COLD);
-static_assert(trapline::AccessSite::kElements == TRAPLINE_SITE_ELEMENTS);
 
 // Out of line, and copied with the rest.
 #define TRAPLINE_AGENT_FUNCTION [[gnu::section("trapline_repeats"), gnu::flatten, gnu::noinline]]
@@ -263,53 +260,4 @@ bool FindRepeat(const AccessSite* site, std::uint64_t address, const RegisterFil
   ForEachBlock(address, site->size, [&](std::uint32_t index) {
     if (IsUsedAtomically(UseOf(index))) TouchIndex(index, TouchOf(*site), user);
   });
-}
-
-// What the code cache does of other accesses before its slow path (docs/translator.md,
-// "Instrumented instructions"): whether this one need not be told of.
-static bool NeedNotTell(const trapline::AccessSite& site, std::uint64_t address) {
-  using namespace trapline::agent;
-  using trapline::CacheThread;
-  const auto& thread = At<const CacheThread>(TRAPLINE_CACHE_THREAD);
-  const auto rights = [](std::uint64_t at) {
-    const auto use = At<const std::uint8_t>(
-        TRAPLINE_SECTOR_USE + (static_cast<std::uint32_t>(at) >> TRAPLINE_SECTOR_BITS));
-    return At<const std::uint8_t>(TRAPLINE_THREAD_NEED_NOT_TELL + use);
-  };
-  // Without settled memory there is no table of it.
-  if (site.leaves_out != 0 &&
-      (rights(address) & rights(address + site.size - 1) & site.leaves_out) != 0) {
-    return true;
-  }
-  const bool power = (site.size & (site.size - 1)) == 0 && site.size <= 64;
-  const unsigned index = power ? static_cast<unsigned>(__builtin_ctz(site.size)) : 7;
-  return thread.filter[site.write ? 1 : 0][CacheThread::FilterOffset(address, site.size) / 8] ==
-         thread.signature[index] + address;
-}
-
-// `tell`: trapline_agent_cache_access.
-[[gnu::section("trapline_repeats"), gnu::flatten]] void trapline_agent_elements(
-    const trapline::AccessSite* site, const trapline::RegisterFile* registers,
-    void (*tell)(const trapline::AccessSite*, std::uint64_t, const trapline::RegisterFile*)) {
-  using namespace trapline;
-  const auto& sites = *reinterpret_cast<const ElementSites*>(site);
-  const MemoryOperand& operand = sites.operand;
-  const VectorState vectors(agent::At<const CacheThread>(TRAPLINE_CACHE_THREAD).xsave,
-                            sites.layout);
-  const auto access = [tell](const AccessSite& one, std::uint64_t address) {
-    if (!NeedNotTell(one, address)) tell(&one, address, nullptr);
-  };
-  unsigned count = 0;
-  std::uint64_t first = 0;
-  if (sites.whole.size != 0) {
-    ForEachElement(operand, *registers, sites.next_rip, vectors, [&](std::uint64_t address) {
-      if (count++ == 0) first = address;
-    });
-    if (count == operand.element_count) {
-      access(sites.whole, first);
-      return;
-    }
-  }
-  ForEachElement(operand, *registers, sites.next_rip, vectors,
-                 [&](std::uint64_t address) { access(sites.element, address); });
 }

@@ -37,13 +37,27 @@ struct AccessSite {
 
 // Of an instruction whose only operand HasElements. The agent finds out which of them it touches.
 struct ElementSites {
+  // `one`: an access to the operand, whatever its size.
+  ElementSites(const MemoryOperand& its_operand, const VectorLayout& its_layout,
+               std::uint64_t its_next_rip, const AccessSite& its_all, const AccessSite& one)
+      : all(its_all),
+        element(one),
+        whole(one),
+        operand(its_operand),
+        layout(its_layout),
+        next_rip(its_next_rip) {
+    all.repeated = AccessSite::kElements;
+    element.size = ElementSize(operand);
+    whole.size = operand.pattern == Pattern::kGather ? 0 : operand.element_count * element.size;
+  }
+
   AccessSite all;      // has the instruction
   AccessSite element;  // an access to one of them
   // One to all of them side by side, where they are. Size 0: that may be elsewhere.
   AccessSite whole;
   MemoryOperand operand;
   VectorLayout layout;
-  std::uint64_t next_rip = 0;  // of the program's next instruction
+  std::uint64_t next_rip;  // of the program's next instruction
 };
 
 }  // namespace trapline

@@ -33,6 +33,11 @@ struct CacheThread {
     const bool is_small_power = size - 1 < 7 && (size & (size - 1)) == 0;
     return is_small_power ? 3 - static_cast<unsigned>(__builtin_ctz(size)) : 0;
   }
+  // Of an access's size in `signature`.
+  static constexpr unsigned SignatureIndex(std::uint32_t size) {
+    const bool is_power = (size & (size - 1)) == 0 && size - 1 < 64;
+    return is_power ? static_cast<unsigned>(__builtin_ctz(size)) : 7;
+  }
   static constexpr std::uint64_t FilterOffset(std::uint64_t address, std::uint32_t size) {
     return address << FilterShift(size) & kFilterMask;
   }

@@ -260,8 +260,6 @@ class RegionBuilder {
 
   void EmitFlagsBack();
 
-  static unsigned SignatureIndex(std::uint32_t size);
-
   // --- flags that are live (region_checks.cpp)
 
   // Finds out from which items on a status flag may be read before all are overwritten: the least

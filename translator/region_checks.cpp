@@ -315,8 +315,8 @@ void RegionBuilder::EmitFilter(const MemoryOperand& seen, std::uint8_t address,
     out_.Bytes({static_cast<std::uint8_t>(0x48 | (address >= 8 ? 4 : 0) | (other >= 8 ? 1 : 0)),
                 0x29, static_cast<std::uint8_t>(0xc0 | (address & 7) << 3 | low)});
   }
-  out_.CompareAbsolute(other,
-                       Slot(offsetof(CacheThread, signature)) + 8u * SignatureIndex(seen.size));
+  out_.CompareAbsolute(
+      other, Slot(offsetof(CacheThread, signature)) + 8u * CacheThread::SignatureIndex(seen.size));
 }
 
 void RegionBuilder::EmitRights(std::uint8_t reg) {
@@ -382,13 +382,6 @@ void RegionBuilder::EmitFlagsBack() {
   out_.Bytes({0x9e});        // sahf
   state_.flags_in_rax = false;
   Mark();
-}
-
-unsigned RegionBuilder::SignatureIndex(std::uint32_t size) {
-  for (unsigned i = 0; i < 7; ++i) {
-    if (size == 1u << i) return i;
-  }
-  return 7;
 }
 
 void RegionBuilder::FindLiveFlags() {
@@ -474,17 +467,7 @@ void RegionBuilder::EmitChecks(const Item& item) {
 
 ElementSites RegionBuilder::ElementSitesOf(const Item& item, const AccessSite& all) const {
   const MemoryOperand& operand = item.in.operands[0];
-  ElementSites sites;
-  sites.operand = operand;
-  sites.layout = LayoutOfVectors();
-  sites.next_rip = item.next();
-  sites.all = all;
-  sites.all.repeated = AccessSite::kElements;
-  sites.element = sites.whole = SiteOf(item, operand);
-  sites.element.size = ElementSize(operand);
-  sites.whole.size =
-      operand.pattern == Pattern::kGather ? 0 : operand.element_count * ElementSize(operand);
-  return sites;
+  return ElementSites(operand, LayoutOfVectors(), item.next(), all, SiteOf(item, operand));
 }
 
 void RegionBuilder::EmitReport(const Item& item) {

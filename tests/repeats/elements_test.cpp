@@ -66,20 +66,12 @@ void Tell(const AccessSite* site, std::uint64_t address, const RegisterFile* reg
 }
 
 ElementSites SitesOf(const Instruction& instruction, std::uint64_t rip) {
-  ElementSites sites;
-  sites.operand = instruction.operands[0];
-  sites.layout = LayoutOfVectors();
-  sites.next_rip = rip + instruction.length;
-  sites.all.instruction = &instruction;
-  sites.all.repeated = AccessSite::kElements;
-  sites.element.rip = rip;
-  sites.element.read = sites.operand.reads;
-  sites.element.write = sites.operand.writes;
-  sites.whole = sites.element;
-  sites.element.size = ElementSize(sites.operand);
-  if (sites.operand.pattern != Pattern::kGather)
-    sites.whole.size = sites.operand.element_count * ElementSize(sites.operand);
-  return sites;
+  AccessSite all, one;
+  all.instruction = &instruction;
+  one.rip = rip;
+  one.read = instruction.operands[0].reads;
+  one.write = instruction.operands[0].writes;
+  return {instruction.operands[0], LayoutOfVectors(), rip + instruction.length, all, one};
 }
 
 // All general registers and vector registers at random, indices small.
@@ -116,8 +108,7 @@ TEST(Elements, AreThoseThatTheInstructionTouches) {
     constexpr std::uint64_t kRip = 0x401000;
     const auto instruction = Decode(std::span(bytes).first(kMaximumInstructionLength), kRip);
     if (!instruction || instruction->memory().size() != 1) return;
-    if (!HasElements(instruction->operands[0]) || instruction->operands[0].mask == MaskKind::kMmx)
-      return;
+    if (!HasElements(instruction->operands[0])) return;
     ++instructions;
     const ElementSites sites = SitesOf(*instruction, kRip);
     for (int i = 0; i < 4; ++i) {
