@@ -178,6 +178,9 @@ struct ThreadPage {
   // RepeatMemory::line_mask of the thread's table, and how many accesses would have been repeats if
   // it had been larger (DisplacedLine).
   std::uint64_t repeat_line_mask, repeats_missed;
+  // How many writes to its own settled memory, which are left out but counted if need_not_tell says
+  // that they are not left out, the thread makes in the code cache until it leaves that.
+  std::int64_t counted_writes;
 };
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
@@ -214,6 +217,8 @@ static_assert(offsetof(ThreadPage, need_not_tell) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_NEED_NOT_TELL);
 static_assert(offsetof(ThreadPage, repeat_line_mask) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_LINE_MASK);
+static_assert(offsetof(ThreadPage, counted_writes) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_COUNTED_WRITES);
 static_assert(FutexField(offsetof(FutexState, result)) == TRAPLINE_FUTEX_RESULT);
 
 // An event as trapline_agent_event leaves it in the queue; fields as in events.h.

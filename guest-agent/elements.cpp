@@ -15,10 +15,10 @@ namespace {
 
 CacheThread& Cache() { return *reinterpret_cast<CacheThread*>(TRAPLINE_CACHE_THREAD); }
 
-// What the thread need not tell of the sector.
+// What the thread need not tell of the subsector.
 unsigned RightsTo(std::uint64_t address) {
   const auto& page = *reinterpret_cast<const ThreadPage*>(TRAPLINE_THREAD_PAGE);
-  return page.need_not_tell[Repeats().sectors.uses[SectorMemory::IndexOf(address)]];
+  return page.need_not_tell[Repeats().sectors.subsectors[SectorMemory::SubsectorOf(address)]];
 }
 
 // What the code cache does of other accesses before its slow path (docs/translator.md,

@@ -23,6 +23,23 @@ trapline_fast_repeat_\log2\()_\write:
     push %rsi
     push %rdi
     mov TRAPLINE_CACHE_ACCESS_ADDRESS, %rsi
+    .if \write
+    // Settled, and left out but for being counted?
+    mov %esi, %eax
+    shr $TRAPLINE_SUBSECTOR_BITS, %eax
+    movzbl TRAPLINE_SUBSECTOR_USE(%rax), %eax
+    xor $TRAPLINE_SECTOR_SETTLED, %eax
+    cmp TRAPLINE_THREAD_REPEAT_USER, %eax
+    jne 4f
+    mov 48(%rsp), %rdx              // site
+    cmpb $0, TRAPLINE_SITE_LEAVES_OUT(%rdx)
+    je 4f
+    decq TRAPLINE_THREAD_COUNTED_WRITES
+    jg 8f
+    movq $1, TRAPLINE_CACHE_LEAVE_AFTER
+    jmp 9f
+4:
+    .endif
     mov TRAPLINE_THREAD_REPEAT_TABLE, %rdi
     test %rdi, %rdi
     jz 9f
@@ -30,12 +47,12 @@ trapline_fast_repeat_\log2\()_\write:
     je 9f
     cmpq $1, TRAPLINE_CACHE_LEAVE_AFTER
     je 9f                           // the handler sees to that
-    // NoteSectorUse: only where the sector is used as before.
+    // NoteSectorUse: only where the subsector is used as before.
     cmpq $0, TRAPLINE_KEEPS_SECTOR_USE
     je 1f
     mov %esi, %eax
-    shr $TRAPLINE_SECTOR_BITS, %eax
-    movzbl TRAPLINE_SECTOR_USE(%rax), %eax
+    shr $TRAPLINE_SUBSECTOR_BITS, %eax
+    movzbl TRAPLINE_SUBSECTOR_USE(%rax), %eax
     and $((1 << TRAPLINE_SECTOR_USE_BITS) - 1), %eax
     cmp TRAPLINE_THREAD_REPEAT_USER, %eax
     je 1f
@@ -152,7 +169,7 @@ trapline_fast_repeat_\log2\()_\write:
     pop %rcx
     pop %rax
     .endm
-    BACK
+8:  BACK
     ret $8
 9:  BACK
     .purgem BACK

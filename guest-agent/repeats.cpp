@@ -6,6 +6,7 @@
 #include "translator/access_site.h"
 #include "translator/register_file.h"
 
+static_assert(offsetof(trapline::AccessSite, leaves_out) == TRAPLINE_SITE_LEAVES_OUT);
 static_assert(offsetof(trapline::AccessSite, cold) == TRAPLINE_SITE_COLD);
 
 // Out of line, and copied with the rest.

@@ -198,7 +198,7 @@ struct RepeatMemory {
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];
-  alignas(kRepeatHugePage) SectorMemory sectors;
+  SectorMemory sectors;
 };
 // At TRAPLINE_REPEAT_TABLES, likewise. Only what is used has memory.
 struct RepeatTableMemory {
@@ -210,6 +210,8 @@ static_assert(offsetof(RepeatMemory, enabled) == 0);
 static_assert(offsetof(RepeatMemory, keeps_sector_use) ==
               TRAPLINE_KEEPS_SECTOR_USE - TRAPLINE_REPEATS);
 static_assert(offsetof(RepeatMemory, sectors) == TRAPLINE_SECTOR_USE - TRAPLINE_REPEATS);
+static_assert(offsetof(RepeatMemory, sectors) + offsetof(SectorMemory, subsectors) ==
+              TRAPLINE_SUBSECTOR_USE - TRAPLINE_REPEATS);
 static_assert(kSectorUsers == kRepeatThreads);
 static_assert(offsetof(RepeatMemory, use) == TRAPLINE_REPEAT_USE - TRAPLINE_REPEATS);
 static_assert(TRAPLINE_REPEATS + sizeof(RepeatMemory) <= TRAPLINE_CACHE_END);

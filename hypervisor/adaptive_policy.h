@@ -31,6 +31,9 @@ class AdaptivePolicy {
   // stint has not paid, else half as many; of these fewer if they took long last time, unless
   // hot_after says how many.
   std::int64_t EndStint(std::uint64_t now, std::uint64_t rewatched);
+  // How many writes to settled memory, which is not told of, end the present stay in the cache,
+  // too: it is to be short even if hardly an access is told. 0: any number.
+  std::int64_t most_writes() const;
   // Of the present stint, or of the last one.
   std::uint64_t stint_began() const { return native_since_; }
 

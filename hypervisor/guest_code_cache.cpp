@@ -85,8 +85,10 @@ void GuestCodeCache::MakeHalf(unsigned number) {
   if (rules_.sector_uses) {
     // Its loops run for long before, and what is seldom run is always checked.
     constexpr std::int16_t kColdChecks = 1024;
-    options.leaving_out = {TRAPLINE_SECTOR_USE, TRAPLINE_THREAD_NEED_NOT_TELL, TRAPLINE_SECTOR_BITS,
-                           rules_.settle_after != 0 ? kColdChecks : std::int16_t{0}};
+    options.leaving_out = {
+        TRAPLINE_SUBSECTOR_USE,  TRAPLINE_THREAD_NEED_NOT_TELL,
+        TRAPLINE_SUBSECTOR_BITS, rules_.settle_after != 0 ? kColdChecks : std::int16_t{0},
+        TRAPLINE_SECTOR_USE,     TRAPLINE_SECTOR_BITS};
   }
   options.shadow_stack = true;
   const auto half = static_cast<unsigned>(halves_.size());

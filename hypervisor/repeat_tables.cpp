@@ -133,8 +133,8 @@ void RepeatTables::RemoveAll() {
 }
 
 void RepeatTables::Grant(unsigned slot, const AccessSite& site, std::uint64_t address) {
-  if (Repeats().enabled == 0 || !agent::MayRepeat(address, site.size)) return;
   site.plain = true;
+  if (Repeats().enabled == 0 || !agent::MayRepeat(address, site.size)) return;
   agent::ForEachPart(address, site.size, agent::LineMaskOf(slot), [&](const agent::LinePart& part) {
     RepeatLine& line = agent::TableOf(slot)[part.line];
     const std::uint64_t granted = part.granted();

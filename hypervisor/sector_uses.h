@@ -26,6 +26,9 @@ class SectorUses {
   // The thread with this number may leave things out if that is 1 to kSectorUsers.
   void Add(agent::ThreadPage& page, std::uint32_t user);
   void Remove(agent::ThreadPage& page, std::uint32_t user);
+  // The thread, which was added, makes as many writes to settled memory of its own in the code
+  // cache before it leaves that; 0: any number, which nobody counts.
+  void CountWrites(agent::ThreadPage& page, std::uint32_t user, std::int64_t most) const;
   // A fork has left none of the threads.
   void RemoveAll();
 
@@ -46,16 +49,24 @@ class SectorUses {
   // kSectorOfReaders for any, kSectorOfNobody.
   std::uint32_t LeftOutBy(std::uint64_t address) const;
 
-  // Sectors that have settled so far, each time counted.
+  // Sectors, and subsectors of divided ones, that have settled so far, each time counted.
   struct Count {
     std::uint64_t own = 0, read = 0;
   };
   const Count& settled() const { return settled_; }
 
  private:
-  // Calls change(byte, before, index) for the bytes of sectors that are in use and wanted(byte).
-  template <class Wanted, class Change>
-  void ForEachUsed(Wanted&& wanted, Change&& change);
+  // Calls visit(sector) for those that may be in use.
+  template <class Visit>
+  static void ForEachUsed(Visit&& visit);
+  template <class Visit>
+  static void ForEachUsed(std::uint32_t group, Visit&& visit);
+  // A window of time later. Whether anything has changed.
+  bool Age(std::uint32_t sector);
+  bool AgeWhole(std::uint32_t sector, std::uint8_t byte);
+  bool AgeDivided(std::uint32_t sector, std::uint8_t byte);
+  // The sector, or a part of it, has settled as the byte says.
+  void NoteLeavesOut(std::uint32_t sector, std::uint8_t byte);
 
   bool started_ = false;
   std::vector<agent::ThreadPage*> threads_;

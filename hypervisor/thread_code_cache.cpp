@@ -73,9 +73,11 @@ void GuestThread::StartTracked() {
   const bool native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
   if (native) process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(native);
-  if (adaptive_)
+  if (adaptive_) {
     GuestCodeCache::ThreadOf(*carrier_).leave_after =
         adaptive_->Start(ProcessorTime(), options.hot_after);
+    process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
+  }
 }
 
 void GuestThread::GoNative() {
@@ -124,6 +126,7 @@ bool GuestThread::EnterCache() {
     ++counters().returns;
     returned_at_ = registers.rip;
     thread.leave_after = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
+    process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;

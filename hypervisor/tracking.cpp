@@ -704,6 +704,12 @@ void Tracking::Retract(Carrier& carrier, std::uint64_t rip) {
   EndEpoch(carrier);
 }
 
+void Tracking::CountWrites(Carrier& carrier, std::int64_t most) {
+  const std::lock_guard lock(mutex_);
+  agent::ThreadPage& page = carrier.thread_page();
+  sector_uses_.CountWrites(page, static_cast<std::uint32_t>(page.repeat_user), most);
+}
+
 void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   std::vector<CallFrame> frames;
   {

@@ -119,6 +119,8 @@ class Tracking {
   void Retract(Carrier& carrier, std::uint64_t rip);
   // The calls that the thread with these registers stands in become known to the code cache.
   void SetFrames(Carrier& carrier, const RegisterFile& registers);
+  // SectorUses::CountWrites for the thread.
+  void CountWrites(Carrier& carrier, std::int64_t most);
   // An instruction that cannot be decoded touches `address`.
   void CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
                     const RegisterFile& registers);

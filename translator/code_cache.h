@@ -60,12 +60,15 @@ struct CacheMemory {
 
 // Accesses that are not looked at any further: `uses[address << 32 >> 32 >> sector_bits]` says what
 // the memory is used for, and `need_not_tell` at that what the thread need not tell of it; bits of
-// AccessSite::leaves_out. A sector is longer than any access. Of what crosses the end of a sector
-// by less than 16 bytes the first sector decides.
+// AccessSite::leaves_out. A sector is as long as any access. Of what crosses the end of a sector by
+// less than 16 bytes the first sector decides. Of accesses that lie together, `area_uses` is asked
+// first, if it is there, by larger parts of memory; it is never less strict.
 struct LeavingOut {
   std::uint64_t uses, need_not_tell;  // addresses of arrays of bytes, below 2 GiB
   std::uint8_t sector_bits;           // log2 of the bytes that one byte stands for
   std::int16_t cold_checks;           // AccessSite::cold
+  std::uint64_t area_uses = 0;        // 0: none
+  std::uint8_t area_bits = 0;
 };
 
 struct TranslatorOptions {

@@ -198,9 +198,13 @@ class RegionBuilder {
     bool computes = false;  // its address, into `address`; else that holds it
     std::uint8_t address = kNoRegister;
     std::uint8_t cell = kNoRegister;  // a scratch register
+    bool by_area = false;             // only LeavingOut::area_uses was asked
   };
   // Where the jumps lead to: the access is looked for in the filter and, if it is not there, told.
   void TellOutOfLine(const Telling& telling, const std::vector<std::uint32_t>& jumps);
+  // Asks for the sectors themselves: goes to `back`, with the state as it was `at_check`, if they
+  // are left out, else on. `telling.cell` has the address, and keeps it.
+  void EmitSectorCheckAgain(const Telling& telling, const Mapping& at_check, std::uint64_t back);
   // What the slow path is told; `other` is free. Changes no flags.
   void EmitArgument(std::uint8_t address, std::uint8_t other);
 
@@ -241,6 +245,9 @@ class RegionBuilder {
 
   // reg: an address, then what the thread need not tell of its sector.
   void EmitRights(std::uint8_t reg);
+  // Likewise of its area, if there are such.
+  void EmitAreaRights(std::uint8_t reg);
+  void EmitRights(std::uint8_t reg, std::uint64_t uses, std::uint8_t bits);
   // Tests whether the site leaves out what it accesses, by its rights; not zero: yes.
   void EmitTest(const AccessSite& site, std::uint8_t rights);
 

@@ -123,6 +123,7 @@ void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& opera
     telling.computes = !base_alone;
     telling.address = base_alone ? operand.base : Scratch(item, 0);
     telling.cell = Scratch(item, base_alone ? 0 : 1);
+    telling.by_area = options_.leaving_out->area_uses != 0;
     return TellOutOfLine(telling, {out_.JumpIf(kConditionEqual)});
   }
   const std::uint8_t sector = Scratch(item, 0);
@@ -160,13 +161,14 @@ void RegionBuilder::TellOutOfLine(const Telling& telling, const std::vector<std:
     for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
     state_ = at_check;
     Mark();
-    const auto& [item, operand, seen, placed, computes, address, cell] = telling;
+    const auto& [item, operand, seen, placed, computes, address, cell, by_area] = telling;
     if (computes) {
       Save(address);
       EmitAddress(item, operand, address, cell);
     }
     Save(cell);
     CopyAddress(cell, address);
+    if (by_area) EmitSectorCheckAgain(telling, at_check, back);
     EmitFilter(seen, address, cell);
     EmitArgument(address, cell);
     for (const std::uint8_t reg : {cell, address}) {
@@ -176,6 +178,32 @@ void RegionBuilder::TellOutOfLine(const Telling& telling, const std::vector<std:
     EmitSlowCall(placed, cache_.StubFor(*placed));
     out_.JumpTo(back);
   });
+}
+
+void RegionBuilder::EmitSectorCheckAgain(const Telling& telling, const Mapping& at_check,
+                                         std::uint64_t back) {
+  const std::uint8_t address = telling.address, cell = telling.cell;
+  std::vector<std::uint32_t> jumps;
+  const auto test = [&] {
+    EmitRights(cell);
+    EmitTest(*telling.placed, cell);
+    jumps.push_back(out_.JumpIf(kConditionEqual));
+  };
+  test();
+  if (telling.operand.size >= 16) {
+    CopyAddress(cell, address);
+    out_.Lea(cell, cell, static_cast<std::int32_t>(telling.operand.size - 1));
+    test();
+  }
+  const Mapping to_tell = state_;
+  for (const std::uint8_t reg : {cell, address}) {
+    if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
+  }
+  out_.JumpTo(back);
+  for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
+  state_ = to_tell;
+  Mark();
+  CopyAddress(cell, address);
 }
 
 void RegionBuilder::EmitArgument(std::uint8_t address, std::uint8_t other) {
@@ -206,14 +234,17 @@ bool RegionBuilder::EmitGroup(const Item& item, const MemoryOperand& operand) {
   out_.Lea(group.rights, group.base, static_cast<std::int32_t>(group.low));
   out_.Lea(end, group.base, static_cast<std::int32_t>(group.high - 1));
   KeepFlags(item);
-  EmitRights(group.rights);
-  EmitRights(end);
+  EmitAreaRights(group.rights);
+  EmitAreaRights(end);
   out_.And32(group.rights, end);
   return true;
 }
 
 auto RegionBuilder::FindGroup(const Item& first, std::uint8_t base) const -> Group {
-  const std::int64_t longest = std::int64_t{1} << options_.leaving_out->sector_bits;
+  const LeavingOut& leaving_out = *options_.leaving_out;
+  const std::int64_t longest = std::int64_t{1}
+                               << (leaving_out.area_uses != 0 ? leaving_out.area_bits
+                                                              : leaving_out.sector_bits);
   Group group;
   group.base = base;
   std::int64_t moved = 0;
@@ -320,13 +351,21 @@ void RegionBuilder::EmitFilter(const MemoryOperand& seen, std::uint8_t address,
 }
 
 void RegionBuilder::EmitRights(std::uint8_t reg) {
+  EmitRights(reg, options_.leaving_out->uses, options_.leaving_out->sector_bits);
+}
+
+void RegionBuilder::EmitAreaRights(std::uint8_t reg) {
   const LeavingOut& leaving_out = *options_.leaving_out;
+  if (leaving_out.area_uses == 0) return EmitRights(reg);
+  EmitRights(reg, leaving_out.area_uses, leaving_out.area_bits);
+}
+
+void RegionBuilder::EmitRights(std::uint8_t reg, std::uint64_t uses, std::uint8_t bits) {
   const auto low = static_cast<std::uint8_t>(reg & 7);
   const bool high = reg >= 8;
   if (high) out_.Bytes({0x41});
-  out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe8 | low),
-              leaving_out.sector_bits});  // shr $sector_bits, reg32
-  for (const std::uint64_t table : {leaving_out.uses, leaving_out.need_not_tell}) {
+  out_.Bytes({0xc1, static_cast<std::uint8_t>(0xe8 | low), bits});  // shr $bits, reg32
+  for (const std::uint64_t table : {uses, options_.leaving_out->need_not_tell}) {
     if (high) out_.Bytes({0x45});
     out_.Bytes({0x0f, 0xb6, static_cast<std::uint8_t>(0x80 | low << 3 | low)});
     out_.Imm32(table);  // movzbl table(reg), reg32

@@ -23,9 +23,9 @@ namespace trapline {
 namespace {
 
 CacheThread& Thread() { return *reinterpret_cast<CacheThread*>(TRAPLINE_CACHE_THREAD); }
-std::uint8_t& UseOfSector(std::uint64_t address) {
+std::uint8_t& UseOfSubsector(std::uint64_t address) {
   return reinterpret_cast<std::uint8_t*>(
-      TRAPLINE_SECTOR_USE)[static_cast<std::uint32_t>(address) >> TRAPLINE_SECTOR_BITS];
+      TRAPLINE_SUBSECTOR_USE)[static_cast<std::uint32_t>(address) >> TRAPLINE_SUBSECTOR_BITS];
 }
 std::uint8_t& RightsTo(std::uint8_t use) {
   return reinterpret_cast<std::uint8_t*>(TRAPLINE_THREAD_NEED_NOT_TELL)[use];
@@ -42,7 +42,7 @@ void Map(std::uint64_t start, std::uint64_t size) {
 void MapAgentMemory() {
   static const bool mapped = [] {
     Map(TRAPLINE_CACHE_THREAD, sizeof(CacheThread));
-    Map(TRAPLINE_SECTOR_USE, std::uint64_t{1} << (32 - TRAPLINE_SECTOR_BITS));
+    Map(TRAPLINE_SUBSECTOR_USE, std::uint64_t{1} << (32 - TRAPLINE_SUBSECTOR_BITS));
     Map(TRAPLINE_THREAD_PAGE, 4096);
     return true;
   }();
@@ -188,7 +188,7 @@ TEST(Elements, AreToldOnceInAnEpoch) {
 TEST(Elements, InSettledMemoryAreNotTold) {
   GatherOfFour gather;
   constexpr std::uint8_t kUse = 3, kReads = 1;
-  UseOfSector(0x100000) = kUse;
+  UseOfSubsector(0x100000) = kUse;
   RightsTo(kUse) = kReads;
   EXPECT_EQ(gather.Calls(), 4U) << "the place is not hot";
   gather.sites.element.leaves_out = kReads;

@@ -23,6 +23,7 @@ using agent::kSectorOfNobody;
 using agent::kSectorOfReaders;
 using agent::kSectorShared;
 using agent::OlderSectorUse;
+using agent::SectorMemory;
 using agent::SectorTouch;
 using agent::SectorUseAfter;
 
@@ -132,9 +133,13 @@ class SectorUsesTest : public testing::Test {
   }
   // What the thread need not tell of at the address.
   int LeavesOut(std::uint32_t user, std::uint64_t address) {
-    const auto& sectors = agent::Repeats().sectors;
-    return pages_[user - 1].need_not_tell[sectors.uses[agent::SectorMemory::IndexOf(address)]];
+    return pages_[user - 1].need_not_tell[Sectors().subsectors[SectorMemory::SubsectorOf(address)]];
   }
+  // Nor of all the sector there.
+  int LeavesOutWhole(std::uint32_t user, std::uint64_t address) {
+    return pages_[user - 1].need_not_tell[Sectors().uses[SectorMemory::IndexOf(address)]];
+  }
+  static SectorMemory& Sectors() { return agent::Repeats().sectors; }
 
   static constexpr std::uint64_t kPlace = 0x7f1234567000;
   static constexpr int kBoth = agent::kLeaveOutReads | agent::kLeaveOutWrites;
@@ -151,12 +156,142 @@ TEST_F(SectorUsesTest, LeavesOutWhatIsSettled) {
   EXPECT_EQ(LeavesOut(1, kPlace + 1024), 0);
   EXPECT_EQ(LeavesOut(2, kPlace), 0);
   EXPECT_EQ(uses_.settled().own, 2u);
-  uses_.Touch(2, kPlace, 1, kRead);
+  EXPECT_EQ(LeavesOutWhole(1, kPlace), kBoth);
+  uses_.Touch(2, kPlace, 512, kRead);
   EXPECT_EQ(LeavesOut(1, kPlace), 0);
   Settle();
   EXPECT_EQ(LeavesOut(1, kPlace), agent::kLeaveOutReads);
   EXPECT_EQ(LeavesOut(2, kPlace), agent::kLeaveOutReads);
-  EXPECT_EQ(uses_.settled().read, 1u);
+  EXPECT_EQ(uses_.settled().read, 8u);  // of its subsectors
+  EXPECT_EQ(LeavesOutWhole(2, kPlace), agent::kLeaveOutReads);
+}
+
+TEST_F(SectorUsesTest, DividesWhatHasSettled) {
+  uses_.Touch(1, kPlace, 512, kWrite);
+  Settle();
+  uses_.Touch(2, kPlace + 64, 8, kWrite);
+  EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
+  EXPECT_EQ(LeavesOut(1, kPlace + 64), 0);
+  EXPECT_EQ(LeavesOut(1, kPlace + 128), kBoth);
+  EXPECT_EQ(LeavesOutWhole(1, kPlace), 0);
+  Settle();
+  EXPECT_EQ(LeavesOut(2, kPlace + 64), kBoth);
+  EXPECT_EQ(LeavesOut(2, kPlace), 0);
+  EXPECT_EQ(LeavesOutWhole(2, kPlace), 0);
+}
+
+TEST_F(SectorUsesTest, IsWholeAgainWhenItIsUsedInOneWay) {
+  uses_.Touch(1, kPlace, 512, kWrite);
+  Settle();
+  uses_.Touch(2, kPlace + 64, 8, kWrite);
+  Settle();
+  uses_.Touch(1, kPlace + 64, 8, kWrite);
+  Settle();
+  EXPECT_EQ(LeavesOutWhole(1, kPlace), kBoth);
+}
+
+TEST_F(SectorUsesTest, DividesWhatTwoUseAtOnce) {
+  uses_.Touch(1, kPlace, 8, kWrite);
+  uses_.Touch(2, kPlace + 64, 8, kWrite);
+  uses_.Touch(1, kPlace, 8, kWrite);
+  Settle();
+  EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
+  EXPECT_EQ(LeavesOut(2, kPlace + 64), kBoth);
+  EXPECT_EQ(LeavesOut(2, kPlace), 0);
+}
+
+TEST_F(SectorUsesTest, AtomicsLeaveTheRestAlone) {
+  uses_.Touch(1, kPlace, 512, kWrite);
+  Settle();
+  uses_.Touch(2, kPlace + 64, 8, SectorTouch::kAtomic);
+  Settle();
+  uses_.Touch(1, kPlace + 64, 8, kWrite);
+  Settle();
+  EXPECT_EQ(LeavesOut(1, kPlace + 64), 0);
+  EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
+  EXPECT_EQ(LeavesOutWhole(1, kPlace), 0);
+  EXPECT_EQ(uses_.LeftOutBy(kPlace + 64), 1u);
+}
+
+TEST_F(SectorUsesTest, WritesAreCounted) {
+  uses_.Touch(1, kPlace, 8, kWrite);
+  Settle();
+  uses_.CountWrites(pages_[0], 1, 100);
+  EXPECT_EQ(LeavesOut(1, kPlace), agent::kLeaveOutReads);
+  EXPECT_EQ(pages_[0].counted_writes, 100);
+  uses_.CountWrites(pages_[0], 1, 0);
+  EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
+}
+
+// Any uses of a few sectors, as time passes.
+TEST_F(SectorUsesTest, NobodyLeavesOutPartsThatOthersUse) {
+  std::mt19937 random(11);  // NOLINT(bugprone-random-generator-seed): the same each time
+  const auto draw = [&random](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random()) % below;
+  };
+  struct Access {
+    std::uint32_t user;
+    SectorTouch touch;
+    unsigned window;
+  };
+  constexpr std::uint32_t kParts = 2 * agent::kSubsectors;
+  for (int round = 0; round < 3000; ++round) {
+    uses_.Clear();
+    std::vector<Access> told[kParts];
+    unsigned window = 0;
+    for (int step = 0; step < 150; ++step) {
+      const std::uint32_t choice = draw(40);
+      if (choice < 8) {
+        uses_.Age();
+        ++window;
+      } else if (choice == 8) {
+        const std::uint32_t first = draw(kParts), last = first + draw(kParts - first);
+        uses_.Forget(kPlace + first * 64, kPlace + last * 64);
+        for (std::uint32_t part = first; part < last; ++part)
+          std::erase_if(told[part], [](auto& one) { return one.touch != SectorTouch::kAtomic; });
+      } else {
+        const SectorTouch touch = choice == 9 && round % 2 == 0 ? SectorTouch::kAtomic
+                                  : choice < 20                 ? kWrite
+                                                                : kRead;
+        const Access access{1 + draw(2), touch, window};
+        const std::uint32_t part = draw(3) == 0 ? draw(kParts) : draw(3);
+        const std::uint64_t address = kPlace + part * 64 + draw(8) * 8;
+        const int wanted = touch == kRead ? agent::kLeaveOutReads : agent::kLeaveOutWrites;
+        const bool leaves_out =
+            touch != SectorTouch::kAtomic && (LeavesOut(access.user, address) & wanted) != 0;
+        if ((LeavesOutWhole(access.user, address) & wanted) != 0 && touch != SectorTouch::kAtomic) {
+          EXPECT_TRUE(leaves_out);
+        }
+        if (!leaves_out) {
+          uses_.Touch(access.user, address, 8, touch);
+          told[part].push_back(access);
+          continue;
+        }
+        for (const Access& other : told[part]) {
+          EXPECT_NE(other.touch, SectorTouch::kAtomic);
+          if (other.window + 1 < window) continue;
+          EXPECT_TRUE(other.user == access.user || (other.touch == kRead && touch == kRead));
+        }
+      }
+    }
+  }
+}
+
+TEST(SubsectorUse, WordsGrowOlderAsBytesDo) {
+  std::mt19937_64 random(3);  // NOLINT(bugprone-random-generator-seed): the same each time
+  for (int round = 0; round < 100000; ++round) {
+    std::uint64_t word = 0, older = 0, settled = 0;
+    for (unsigned i = 0; i < agent::kSubsectors; ++i) {
+      const std::uint64_t use = random() % (kSectorAtomic + 1), age = random() % 4;
+      const std::uint64_t byte =
+          use | (use == kSectorOfNobody || use == kSectorAtomic ? 0 : age * agent::kSectorAge);
+      word |= byte << 8 * i;
+      older |= std::uint64_t{OlderSectorUse(static_cast<std::uint8_t>(byte))} << 8 * i;
+      settled |= std::uint64_t{IsSettled(static_cast<std::uint8_t>(byte)) ? 0x80u : 0u} << 8 * i;
+    }
+    ASSERT_EQ(agent::OlderSubsectorUses(word), older) << std::hex << word;
+    ASSERT_EQ(agent::SettledSubsectors(word), settled) << std::hex << word;
+  }
 }
 
 TEST_F(SectorUsesTest, TellsWhoLeftSomethingOut) {

@@ -447,11 +447,12 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
 // frames and without.
 void ExpectSameStates(const void* function, const Arguments& arguments,
                       const std::function<void()>& prepare) {
-  constexpr std::size_t kUses = 1u << 23;
-  void* const memory = mmap(nullptr, kUses + 4096, PROT_READ | PROT_WRITE,
+  constexpr std::size_t kUses = 1u << 23, kAreas = 1u << 20, kStates = 4096;
+  void* const memory = mmap(nullptr, kUses + kStates + kAreas, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   static_cast<std::uint8_t*>(memory)[kUses] = 1;
+  std::memset(static_cast<std::uint8_t*>(memory) + kUses + kStates, 1, kAreas);
   for (const bool frames : {false, true}) {
     TranslatorOptions options;
     options.shadow_stack = frames;
@@ -464,8 +465,11 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
       site->leaves_out = 1;
     };
     ExpectSameStates(function, arguments, prepare, options, false);
+    options.leaving_out->area_uses = Value(memory) + kUses + kStates;
+    options.leaving_out->area_bits = 12;
+    ExpectSameStates(function, arguments, prepare, options, false);
   }
-  munmap(memory, kUses + 4096);
+  munmap(memory, kUses + kStates + kAreas);
 }
 TEST(Recover, Loop) { ExpectSameStates(Pointer(SumNumbers), {Value(g_numbers), 20}, FillNumbers); }
 TEST(Recover, Recursion) {
@@ -545,6 +549,43 @@ TEST(CodeCache, LeavingOut) {
   use_of(bytes + 1024) = 1;
   EXPECT_EQ(count(Pointer(LoadSixteen), bytes + 1024 - 24, 2), 1u);
   munmap(memory, kUses + 2);
+}
+
+// Of accesses that lie together the area is asked first, and the sectors only where that has to be
+// told of.
+TEST(CodeCache, LeavingOutByAreas) {
+  static unsigned handled;
+  constexpr std::size_t kUses = 1u << 23, kAreas = 1u << 20;
+  void* const memory = mmap(nullptr, kUses + 2 + kAreas, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const uses = static_cast<std::uint8_t*>(memory);
+  uses[kUses + 1] = 1;
+  TranslatorOptions options = RecordingOptions();
+  options.filter = true;
+  options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
+    ++handled;
+    site->leaves_out = 1;
+  };
+  options.leaving_out = {Value(uses), Value(uses) + kUses, 9, 0, Value(uses) + kUses + 2, 12};
+  const auto count = [&] {
+    handled = 0;
+    CodeCache cache(options);
+    constexpr std::uint64_t kStop = 0x7ffffff0000;
+    RegisterFile registers = RegistersFor(Pointer(Fibonacci), {12}, kStop);
+    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+    return handled;
+  };
+  const unsigned all = count();
+  std::memset(uses, 1, kUses);
+  const unsigned by_sectors = count();
+  std::memset(uses + kUses + 2, 1, kAreas);
+  EXPECT_EQ(count(), by_sectors);
+  EXPECT_LT(by_sectors * 4, all);
+  // Never less strict: so nobody asks for the sectors then.
+  std::memset(uses, 0, kUses);
+  EXPECT_LT(count(), all);
+  munmap(memory, kUses + 2 + kAreas);
 }
 
 // Full by the number of its blocks.
