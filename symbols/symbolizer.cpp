@@ -30,6 +30,8 @@ namespace {
 // Answers remembered for addresses of data; more are worked out again.
 constexpr std::size_t kMaxRememberedAddresses = 1 << 16;
 constexpr std::size_t kMaxLoadedHeaders = 512;
+// So often the files of a library are given back: reading them again takes a tenth of a second.
+constexpr unsigned kMostReleases = 8;
 constexpr std::uint64_t kMaxThreadModules = 4096;  // entries of a dtv that are looked at
 
 constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::uint64_t{4095}; }
@@ -184,9 +186,18 @@ class Symbolizer::Implementation {
     if (module != nullptr) {
       place.offset = address - module->bias;
       const std::unique_lock lock(mutex_);
+      const bool is_library = IsSystemLibrary(module->path);
+      const std::pair key(module->index, place.offset);
+      if (const auto known = library_frames_.find(key);
+          is_library && known != library_frames_.end()) {
+        place.frames = known->second;
+        return place;
+      }
       Contents& contents = ContentsOf(*module);
       place.frames = NamesAt(contents.debug_info ? &*contents.debug_info : nullptr,
                              contents.symbols ? &*contents.symbols : nullptr, place.offset);
+      if (is_library && library_frames_.size() < kMaxRememberedAddresses)
+        library_frames_[key] = place.frames;
     } else {
       place.frames.emplace_back();
     }
@@ -347,6 +358,15 @@ class Symbolizer::Implementation {
     std::erase_if(atomic_data_, is_gone);
   }
 
+  void ReleaseLibraries() {
+    const std::unique_lock lock(mutex_);
+    std::erase_if(contents_, [this](const auto& entry) {
+      const auto& [index, contents] = entry;
+      return contents.debug_info && !contents.text && contents.image->has_separate_debug_info() &&
+             IsSystemLibrary(contents.path) && ++releases_[index] <= kMostReleases;
+    });
+  }
+
   void LockForFork() {
     mutex_.lock();
     answers_mutex_.lock();
@@ -361,6 +381,7 @@ class Symbolizer::Implementation {
  private:
   // What a module's files say.
   struct Contents {
+    std::string path;
     std::unique_ptr<ModuleImage> image;
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
@@ -528,6 +549,7 @@ class Symbolizer::Implementation {
     const auto [at, is_new] = contents_.try_emplace(module.index);
     Contents& contents = at->second;
     if (!is_new || !options_.use_files) return contents;
+    contents.path = module.path;
     contents.image = ModuleImage::Open(module, modules_.memory(), options_.debug_directory);
     if (contents.image == nullptr) return contents;
     contents.symbols.emplace(*contents.image);
@@ -608,6 +630,9 @@ class Symbolizer::Implementation {
   const SymbolizerOptions options_;
   std::mutex mutex_;
   std::map<std::uint32_t, Contents> contents_;  // by module index
+  // Of the system's libraries, by module index and offset: what outlasts their contents.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<SourceFrame>> library_frames_;
+  std::map<std::uint32_t, unsigned> releases_;  // by module index
   std::shared_mutex answers_mutex_;
   std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
   std::set<std::uint64_t> answer_pages_;  // with answers
@@ -678,6 +703,8 @@ bool Symbolizer::IsAtomicVariable(std::uint64_t address) {
 void Symbolizer::OnUnmap(std::uint64_t begin, std::uint64_t end) {
   implementation_->OnUnmap(begin, end);
 }
+
+void Symbolizer::ReleaseLibraries() { implementation_->ReleaseLibraries(); }
 
 void Symbolizer::LockForFork() { implementation_->LockForFork(); }
 void Symbolizer::UnlockAfterFork() { implementation_->UnlockAfterFork(); }

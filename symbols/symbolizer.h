@@ -153,6 +153,10 @@ class Symbolizer {
   // before).
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
 
+  // Gives back what was read of the system's libraries that have separate debug files, 10 to 20 MiB
+  // for libc, after a report. It is read again when it is asked for, a few times at most.
+  void ReleaseLibraries();
+
   // Around a fork, so that the child's copy is whole. Leaves the locks of the Modules alone.
   void LockForFork();
   void UnlockAfterFork();

@@ -222,6 +222,7 @@ void RaceDetection::Report(const Race& race) {
   if (const auto text = reports_.Add(report)) {
     WriteError(*text);
     WriteJson();
+    events_.symbolizer().ReleaseLibraries();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -230,6 +231,23 @@ INSTANTIATE_TEST_SUITE_P(
       return variant.param.file +
              (variant.param.debug_directory == "/nonexistent" ? "" : "_by_build_id");
     });
+
+// Of this process, whose C library may have a separate debug file.
+TEST(SymbolizerOfThisProcessTest, NamesOutlastTheRelease) {
+  Modules modules;
+  Symbolizer symbolizer(modules);
+  const auto at = [](auto* function) { return reinterpret_cast<std::uint64_t>(function) + 1; };
+  const CodePlace before = symbolizer.ResolveCode(at(&std::getenv));
+  ASSERT_NE(before.module, nullptr);
+  ASSERT_THAT(before.module->path, HasSubstr("libc.so"));
+  // More often than files are read again.
+  for (int i = 0; i < 20; ++i) {
+    symbolizer.ReleaseLibraries();
+    EXPECT_EQ(symbolizer.ResolveCode(at(&std::getenv)).frames, before.frames);
+    EXPECT_THAT(symbolizer.ResolveCode(at(&std::abort) + i).frames.back().function,
+                HasSubstr("abort"));
+  }
+}
 
 TEST(DemangleTest, Names) {
   EXPECT_EQ(Demangle("_ZN5names5OuterEi"), "names::Outer(int)");
