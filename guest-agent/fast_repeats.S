@@ -23,11 +23,11 @@ trapline_fast_repeat_\log2\()_\write:
     push %rsi
     push %rdi
     mov TRAPLINE_CACHE_ACCESS_ADDRESS, %rsi
-    .if \write
-    // Settled, and left out but for being counted?
     mov %esi, %eax
     shr $TRAPLINE_SUBSECTOR_BITS, %eax
     movzbl TRAPLINE_SUBSECTOR_USE(%rax), %eax
+    .if \write
+    // Settled, and left out but for being counted? The use is in bits that are left alone.
     xor $TRAPLINE_SECTOR_SETTLED, %eax
     cmp TRAPLINE_THREAD_REPEAT_USER, %eax
     jne 4f
@@ -50,9 +50,6 @@ trapline_fast_repeat_\log2\()_\write:
     // NoteSectorUse: only where the subsector is used as before.
     cmpq $0, TRAPLINE_KEEPS_SECTOR_USE
     je 1f
-    mov %esi, %eax
-    shr $TRAPLINE_SUBSECTOR_BITS, %eax
-    movzbl TRAPLINE_SUBSECTOR_USE(%rax), %eax
     and $((1 << TRAPLINE_SECTOR_USE_BITS) - 1), %eax
     cmp TRAPLINE_THREAD_REPEAT_USER, %eax
     je 1f

@@ -163,6 +163,7 @@ struct SectorMemory {
   }
 
  private:
+  // After a change: whoever lets time pass takes this back first, and then looks at the bytes.
   void MayAge(std::uint32_t sector) {
     std::uint8_t& group = groups[sector / kSectorsInGroup];
     if (__atomic_load_n(&group, __ATOMIC_SEQ_CST) != (kInUse | kAges))
@@ -177,7 +178,6 @@ struct SectorMemory {
     for (;;) {
       const std::uint8_t after = WholeUseAfter(before, touch, user);
       if (after == before) return IsDivided(before);
-      MayAge(sector);
       // The sector first, which must not be less strict. Its subsectors may be another thread's
       // by then: that holds.
       if (!__atomic_compare_exchange_n(&byte, &before, after, false, __ATOMIC_SEQ_CST,
@@ -189,6 +189,7 @@ struct SectorMemory {
         __atomic_compare_exchange_n(&word, &each, IsDivided(after) ? 0 : after * kEachSubsector,
                                     false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
       }
+      MayAge(sector);
       return IsDivided(after);
     }
   }
@@ -199,9 +200,9 @@ struct SectorMemory {
     for (;;) {
       const std::uint8_t after = SectorUseAfter(before, touch, user);
       if (after == before) return;
-      MayAge(subsector / kSubsectors);
       if (__atomic_compare_exchange_n(&byte, &before, after, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_RELAXED)) {
+        MayAge(subsector / kSubsectors);
         return;
       }
     }

@@ -272,7 +272,6 @@ Dwarf* ModuleImage::dwarf() {
     dwarf_ = dwarf_begin_elf(file_->elf(), DWARF_C_READ, nullptr);
   } else if (debug_file() != nullptr) {
     dwarf_ = dwarf_begin_elf(debug_file()->elf(), DWARF_C_READ, nullptr);
-    dwarf_of_debug_file_ = true;
   }
   return dwarf_;
 }

@@ -72,7 +72,9 @@ class ModuleImage {
   // Of debug_file() or else of file(); null if neither has any.
   Dwarf* dwarf();
   // dwarf() is debug_file()'s.
-  bool has_separate_debug_info() const { return dwarf_ != nullptr && dwarf_of_debug_file_; }
+  bool has_separate_debug_info() const {
+    return dwarf_ != nullptr && dwarf_getelf(dwarf_) != file_->elf();
+  }
 
  private:
   ModuleImage() = default;
@@ -81,7 +83,7 @@ class ModuleImage {
   std::string path_, build_id_, debug_directory_;
   std::unique_ptr<ElfFile> file_;
   std::unique_ptr<ElfFile> debug_file_;
-  bool debug_file_sought_ = false, dwarf_sought_ = false, dwarf_of_debug_file_ = false;
+  bool debug_file_sought_ = false, dwarf_sought_ = false;
   Dwarf* dwarf_ = nullptr;
 };
 

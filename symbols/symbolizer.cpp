@@ -186,18 +186,8 @@ class Symbolizer::Implementation {
     if (module != nullptr) {
       place.offset = address - module->bias;
       const std::unique_lock lock(mutex_);
-      const bool is_library = IsSystemLibrary(module->path);
-      const std::pair key(module->index, place.offset);
-      if (const auto known = library_frames_.find(key);
-          is_library && known != library_frames_.end()) {
-        place.frames = known->second;
-        return place;
-      }
-      Contents& contents = ContentsOf(*module);
-      place.frames = NamesAt(contents.debug_info ? &*contents.debug_info : nullptr,
-                             contents.symbols ? &*contents.symbols : nullptr, place.offset);
-      if (is_library && library_frames_.size() < kMaxRememberedAddresses)
-        library_frames_[key] = place.frames;
+      place.frames = IsSystemLibrary(module->path) ? LibraryFramesLocked(*module, place.offset)
+                                                   : FramesLocked(*module, place.offset);
     } else {
       place.frames.emplace_back();
     }
@@ -363,7 +353,7 @@ class Symbolizer::Implementation {
     std::erase_if(contents_, [this](const auto& entry) {
       const auto& [index, contents] = entry;
       return contents.debug_info && !contents.text && contents.image->has_separate_debug_info() &&
-             IsSystemLibrary(contents.path) && ++releases_[index] <= kMostReleases;
+             contents.is_system_library && ++releases_[index] <= kMostReleases;
     });
   }
 
@@ -381,13 +371,29 @@ class Symbolizer::Implementation {
  private:
   // What a module's files say.
   struct Contents {
-    std::string path;
+    bool is_system_library = false;
     std::unique_ptr<ModuleImage> image;
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
     std::unique_ptr<ProgramText> text;  // made when first asked for
     BareCodeFinder bare_code;
   };
+
+  std::vector<SourceFrame> FramesLocked(const Module& module, std::uint64_t offset) {
+    Contents& contents = ContentsOf(module);
+    return NamesAt(contents.debug_info ? &*contents.debug_info : nullptr,
+                   contents.symbols ? &*contents.symbols : nullptr, offset);
+  }
+
+  // Remembered.
+  std::vector<SourceFrame> LibraryFramesLocked(const Module& module, std::uint64_t offset) {
+    const std::pair key(module.index, offset);
+    const auto known = library_frames_.find(key);
+    if (known != library_frames_.end()) return known->second;
+    std::vector<SourceFrame> frames = FramesLocked(module, offset);
+    if (library_frames_.size() < kMaxRememberedAddresses) library_frames_[key] = frames;
+    return frames;
+  }
 
   // False: the function that `pc` lies in is the operation `function`, whose order its caller
   // knows. `is_store`: the instruction there does not read.
@@ -549,7 +555,7 @@ class Symbolizer::Implementation {
     const auto [at, is_new] = contents_.try_emplace(module.index);
     Contents& contents = at->second;
     if (!is_new || !options_.use_files) return contents;
-    contents.path = module.path;
+    contents.is_system_library = IsSystemLibrary(module.path);
     contents.image = ModuleImage::Open(module, modules_.memory(), options_.debug_directory);
     if (contents.image == nullptr) return contents;
     contents.symbols.emplace(*contents.image);

@@ -205,6 +205,8 @@ class RegionBuilder {
   // Asks for the sectors themselves: goes to `back`, with the state as it was `at_check`, if they
   // are left out, else on. `telling.cell` has the address, and keeps it.
   void EmitSectorCheckAgain(const Telling& telling, const Mapping& at_check, std::uint64_t back);
+  // Restores what was saved after the check, of the registers that are used to tell.
+  void RestoreSince(const Mapping& at_check, const Telling& telling);
   // What the slow path is told; `other` is free. Changes no flags.
   void EmitArgument(std::uint8_t address, std::uint8_t other);
 

@@ -171,9 +171,7 @@ void RegionBuilder::TellOutOfLine(const Telling& telling, const std::vector<std:
     if (by_area) EmitSectorCheckAgain(telling, at_check, back);
     EmitFilter(seen, address, cell);
     EmitArgument(address, cell);
-    for (const std::uint8_t reg : {cell, address}) {
-      if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
-    }
+    RestoreSince(at_check, telling);
     out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
     EmitSlowCall(placed, cache_.StubFor(*placed));
     out_.JumpTo(back);
@@ -196,14 +194,18 @@ void RegionBuilder::EmitSectorCheckAgain(const Telling& telling, const Mapping& 
     test();
   }
   const Mapping to_tell = state_;
-  for (const std::uint8_t reg : {cell, address}) {
-    if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
-  }
+  RestoreSince(at_check, telling);
   out_.JumpTo(back);
   for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
   state_ = to_tell;
   Mark();
   CopyAddress(cell, address);
+}
+
+void RegionBuilder::RestoreSince(const Mapping& at_check, const Telling& telling) {
+  for (const std::uint8_t reg : {telling.cell, telling.address}) {
+    if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
+  }
 }
 
 void RegionBuilder::EmitArgument(std::uint8_t address, std::uint8_t other) {

@@ -443,33 +443,54 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
   EXPECT_EQ(native.size(), cached.size());
 }
 
+// Zeros where absolute 32-bit operands reach them.
+class LowBytes {
+ public:
+  explicit LowBytes(std::size_t size)
+      : size_(size),
+        memory_(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0)) {}
+  LowBytes(const LowBytes&) = delete;
+  LowBytes& operator=(const LowBytes&) = delete;
+  ~LowBytes() {
+    if (bytes() != nullptr) munmap(memory_, size_);
+  }
+  // Null: there is no room.
+  std::uint8_t* bytes() const {
+    return memory_ != MAP_FAILED ? static_cast<std::uint8_t*>(memory_) : nullptr;
+  }
+
+ private:
+  const std::size_t size_;
+  void* const memory_;
+};
+
 // With every access checked, with the filter and with what settled sectors leave out; calls with
 // frames and without.
 void ExpectSameStates(const void* function, const Arguments& arguments,
                       const std::function<void()>& prepare) {
   constexpr std::size_t kUses = 1u << 23, kAreas = 1u << 20, kStates = 4096;
-  void* const memory = mmap(nullptr, kUses + kStates + kAreas, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  static_cast<std::uint8_t*>(memory)[kUses] = 1;
-  std::memset(static_cast<std::uint8_t*>(memory) + kUses + kStates, 1, kAreas);
+  const LowBytes memory(kUses + kStates + kAreas);
+  std::uint8_t* const uses = memory.bytes();
+  ASSERT_NE(uses, nullptr);
+  uses[kUses] = 1;
+  std::memset(uses + kUses + kStates, 1, kAreas);
   for (const bool frames : {false, true}) {
     TranslatorOptions options;
     options.shadow_stack = frames;
     ExpectSameStates(function, arguments, prepare, options, true);
     options.filter = true;
     ExpectSameStates(function, arguments, prepare, options, false);
-    options.leaving_out = {Value(memory), Value(memory) + kUses, 9, 0};
+    options.leaving_out = {Value(uses), Value(uses) + kUses, 9, 0};
     ExpectSameStates(function, arguments, prepare, options, false);
     options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
       site->leaves_out = 1;
     };
     ExpectSameStates(function, arguments, prepare, options, false);
-    options.leaving_out->area_uses = Value(memory) + kUses + kStates;
+    options.leaving_out->area_uses = Value(uses) + kUses + kStates;
     options.leaving_out->area_bits = 12;
     ExpectSameStates(function, arguments, prepare, options, false);
   }
-  munmap(memory, kUses + kStates + kAreas);
 }
 TEST(Recover, Loop) { ExpectSameStates(Pointer(SumNumbers), {Value(g_numbers), 20}, FillNumbers); }
 TEST(Recover, Recursion) {
@@ -512,19 +533,29 @@ TEST(CodeCache, SmallCache) {
   EXPECT_TRUE(std::is_sorted(g_numbers, g_numbers + 100));
 }
 
+// How often the handler is called while the function runs in a new cache.
+unsigned g_handled;
+unsigned HandledIn(const TranslatorOptions& options, const void* function,
+                   const Arguments& arguments) {
+  g_handled = 0;
+  CodeCache cache(options);
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  RegisterFile registers = RegistersFor(function, arguments, kStop);
+  EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+  return g_handled;
+}
+
 // Hot code does not tell of settled sectors, and of an access to two only if both are.
 TEST(CodeCache, LeavingOut) {
-  static unsigned handled;
   constexpr std::size_t kUses = 1u << 23;
-  void* const memory = mmap(nullptr, kUses + 2, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const uses = static_cast<std::uint8_t*>(memory);
+  const LowBytes memory(kUses + 2);
+  std::uint8_t* const uses = memory.bytes();
+  ASSERT_NE(uses, nullptr);
   uses[kUses + 1] = 1;
   TranslatorOptions options = RecordingOptions();
   options.filter = true;
   options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
-    ++handled;
+    ++g_handled;
     if (site->size != 8) site->leaves_out = 1;  // but for the return address
   };
   options.leaving_out = {Value(uses), Value(uses) + kUses, 9, 0};
@@ -533,12 +564,7 @@ TEST(CodeCache, LeavingOut) {
     return uses[static_cast<std::uint32_t>(Value(byte)) >> 9];
   };
   const auto count = [&](const void* function, const std::uint8_t* from, std::uint64_t times) {
-    handled = 0;
-    CodeCache cache(options);
-    constexpr std::uint64_t kStop = 0x7ffffff0000;
-    RegisterFile registers = RegistersFor(function, {Value(from), times}, kStop);
-    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
-    return handled - 1;  // the return address
+    return HandledIn(options, function, {Value(from), times}) - 1;  // the return address
   };
   EXPECT_EQ(count(Pointer(SumNumbers), bytes, 256), 256u);
   use_of(bytes) = 1;
@@ -548,34 +574,24 @@ TEST(CodeCache, LeavingOut) {
   EXPECT_EQ(count(Pointer(LoadSixteen), bytes + 1024 - 24, 2), 2u);
   use_of(bytes + 1024) = 1;
   EXPECT_EQ(count(Pointer(LoadSixteen), bytes + 1024 - 24, 2), 1u);
-  munmap(memory, kUses + 2);
 }
 
 // Of accesses that lie together the area is asked first, and the sectors only where that has to be
 // told of.
 TEST(CodeCache, LeavingOutByAreas) {
-  static unsigned handled;
   constexpr std::size_t kUses = 1u << 23, kAreas = 1u << 20;
-  void* const memory = mmap(nullptr, kUses + 2 + kAreas, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const uses = static_cast<std::uint8_t*>(memory);
+  const LowBytes memory(kUses + 2 + kAreas);
+  std::uint8_t* const uses = memory.bytes();
+  ASSERT_NE(uses, nullptr);
   uses[kUses + 1] = 1;
   TranslatorOptions options = RecordingOptions();
   options.filter = true;
   options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
-    ++handled;
+    ++g_handled;
     site->leaves_out = 1;
   };
   options.leaving_out = {Value(uses), Value(uses) + kUses, 9, 0, Value(uses) + kUses + 2, 12};
-  const auto count = [&] {
-    handled = 0;
-    CodeCache cache(options);
-    constexpr std::uint64_t kStop = 0x7ffffff0000;
-    RegisterFile registers = RegistersFor(Pointer(Fibonacci), {12}, kStop);
-    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
-    return handled;
-  };
+  const auto count = [&] { return HandledIn(options, Pointer(Fibonacci), {12}); };
   const unsigned all = count();
   std::memset(uses, 1, kUses);
   const unsigned by_sectors = count();
@@ -585,7 +601,6 @@ TEST(CodeCache, LeavingOutByAreas) {
   // Never less strict: so nobody asks for the sectors then.
   std::memset(uses, 0, kUses);
   EXPECT_LT(count(), all);
-  munmap(memory, kUses + 2 + kAreas);
 }
 
 // Full by the number of its blocks.
