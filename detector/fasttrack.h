@@ -82,11 +82,11 @@ class FastTrackAnalysis {
     __builtin_prefetch(line);
     return line;
   }
-  [[gnu::always_inline]] static Cell* PrefetchCell(const Event& event, const Line* line) {
-    return Shadow::PrefetchCells(line, event.address, event.size);
+  [[gnu::always_inline]] Cell* PrefetchCell(const Event& event, const Line* line) const {
+    return shadow_.PrefetchCells(line, event.address, event.size);
   }
-  [[gnu::always_inline]] static Cell* FindCell(const Event& event, const Line* line) {
-    return Shadow::FindCells(line, event.address, event.size);
+  [[gnu::always_inline]] Cell* FindCell(const Event& event, const Line* line) const {
+    return shadow_.FindCells(line, event.address, event.size);
   }
   std::uint64_t lines_version() const { return shadow_.lines_version(); }
   std::uint64_t cells_version() const { return shadow_.cells_version(); }
@@ -207,17 +207,17 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
   [[gnu::always_inline]] Cell PrefetchCell(const Event& event, Line line) {
     if (!IsPlainAccess(event.kind)) [[unlikely]]
       PrefetchMoreOfOther(event);
-    return FastTrackAnalysis::PrefetchCell(event, line);
+    return analysis_.PrefetchCell(event, line);
   }
-  [[gnu::always_inline]] static Cell PrefetchByte(const Event& event, Line line) {
+  [[gnu::always_inline]] Cell PrefetchByte(const Event& event, Line line) const {
     if (event.size != 1) return nullptr;
     const Cell cell = FindCell(event, line);
     __builtin_prefetch(cell, 1);
     return cell;
   }
   [[gnu::always_inline]] static void PrefetchReaders(Cell cell) { cell->Prefetch(); }
-  [[gnu::always_inline]] static Cell FindCell(const Event& event, Line line) {
-    return FastTrackAnalysis::FindCell(event, line);
+  [[gnu::always_inline]] Cell FindCell(const Event& event, Line line) const {
+    return analysis_.FindCell(event, line);
   }
   std::uint64_t lines_version() const { return analysis_.lines_version(); }
   std::uint64_t cells_version() const { return analysis_.cells_version(); }

@@ -94,8 +94,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     __builtin_prefetch(atomics_.FindLine(event.address));
   }
   void PrefetchAtomicCell(const Event& event) {
-    ShadowMemory<Atomics>::PrefetchCells(atomics_.FindLine(event.address), event.address,
-                                         event.size);
+    atomics_.PrefetchCells(atomics_.FindLine(event.address), event.address, event.size);
   }
 
   // The same for events of locks.

@@ -10,12 +10,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "detector/cell_pool.h"
 #include "detector/page_table.h"
 #include "detector/slab_pool.h"
 
@@ -28,9 +31,9 @@ namespace trapline {
 template <class Cell>
 class ShadowMemory {
  public:
-  // How 64 bytes of program memory are cut, and where their cells are: in blocks of eight, so that
-  // those of neighbours are neighbours. Apart from the cells, so that a look-up waits for one
-  // distant cache line only.
+  // How 64 bytes of program memory are cut, and where their cells are: those of four neighbouring
+  // words side by side. Apart from the cells, so that a look-up waits for one distant cache line
+  // only.
   struct Line;
 
   ShadowMemory() = default;
@@ -57,12 +60,11 @@ class ShadowMemory {
     }
     ForEachLine(address, address + size, [&](std::uint64_t from, std::uint64_t to) {
       Line& line = LineFor(from);
-      if (line.halves[0] == nullptr && to - from == kLineSize && size > kLineSize) {
-        if (line.all == nullptr) line.all = line_cell_pool_.New();
-        visit(*line.all, from, std::uint64_t{kLineSize});
+      if (!line.HasWords() && to - from == kLineSize && size > kLineSize) {
+        if (line.blocks[0] == 0) line.blocks[0] = line_cells_.New();
+        visit(*AllOf(line), from, std::uint64_t{kLineSize});
         return;
       }
-      MakeWords(line);
       VisitWords(line, from, to, visit);
     });
   }
@@ -79,34 +81,29 @@ class ShadowMemory {
 
   // The cell that makes up exactly [address, address+size), if there is one already; the quick way
   // for most accesses. `line` is that of `address`.
-  [[gnu::always_inline]] static Cell* FindExact(const Line* line, std::uint64_t address,
-                                                std::uint64_t size) {
+  [[gnu::always_inline]] Cell* FindExact(const Line* line, std::uint64_t address,
+                                         std::uint64_t size) const {
     if (line == nullptr) [[unlikely]]
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
     if (layout >= kBytes) [[unlikely]] {
-      if (layout != kBytes)
-        return IsPart(layout, address, size) ? &(*line->halves[0])[word] : nullptr;
-      return size == 1 ? &(*(*line->bytes)[word])[address % kWordSize] : nullptr;
+      if (layout == kBytes) return size == 1 ? BytesOf(*line, word) + address % kWordSize : nullptr;
+      return IsPart(layout, address, size) ? CellOf(*line, word) : nullptr;
     }
-    // One question instead of three, since a wrong guess costs more than the answers.
-    Cells* const cells = line->halves[address / 4 & layout];
+    // One question instead of two, since a wrong guess costs more than the answers.
     const bool exact = (size == kWordSize >> layout) & ((address & (size - 1)) == 0);
-    return (exact & (cells != nullptr)) ? &(*cells)[word] : nullptr;
+    return exact ? CellOf(*line, word) + (address / 4 & layout) * kGroup : nullptr;
   }
   Cell* FindExact(std::uint64_t address, std::uint64_t size) const {
     return FindExact(FindLine(address), address, size);
   }
   // Of 16 bytes, the two cells side by side, of a word each, that make them up; else as FindExact.
-  [[gnu::always_inline]] static Cell* FindCells(const Line* line, std::uint64_t address,
-                                                std::uint64_t size) {
+  [[gnu::always_inline]] Cell* FindCells(const Line* line, std::uint64_t address,
+                                         std::uint64_t size) const {
     if (line == nullptr || size != 2 * kWordSize) [[likely]]
       return FindExact(line, address, size);
-    Cells* const cells = line->halves[0];
-    return cells != nullptr && AreExact(line, address, size)
-               ? &(*cells)[address % kLineSize / kWordSize]
-               : nullptr;
+    return AreExact(line, address, size) ? CellOf(*line, address % kLineSize / kWordSize) : nullptr;
   }
 
   // Hints, one after the other with some time in between, that the cell of `address`, and before
@@ -116,24 +113,18 @@ class ShadowMemory {
     pages_.Prefetch(address / kPageSize);
   }
   // As FindCells, but null for a byte's cell, which is another step away.
-  [[gnu::always_inline]] static Cell* PrefetchCells(const Line* line, std::uint64_t address,
-                                                    std::uint64_t size) {
+  [[gnu::always_inline]] Cell* PrefetchCells(const Line* line, std::uint64_t address,
+                                             std::uint64_t size) const {
     if (line == nullptr) [[unlikely]]
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
-    if (layout == kBytes) [[unlikely]] {
-      __builtin_prefetch(&(*line->bytes)[word]);
+    if (layout == kNone) [[unlikely]]
       return nullptr;
-    }
-    const bool part = layout > kBytes;
-    Cells* const cells = line->halves[part ? 0 : address / 4 & layout];
-    if (cells == nullptr) [[unlikely]]
-      return nullptr;
-    Cell* const cell = &(*cells)[word];
+    Cell* const cell = CellOf(*line, word) + (layout == kHalves ? address / 4 % 2 * kGroup : 0);
     __builtin_prefetch(cell, 1);
-    if (part) [[unlikely]]
-      return IsPart(layout, address, size) ? cell : nullptr;
+    if (layout >= kBytes) [[unlikely]]
+      return layout != kBytes && IsPart(layout, address, size) ? cell : nullptr;
     return AreExact(line, address, size) ? cell : nullptr;
   }
 
@@ -150,8 +141,8 @@ class ShadowMemory {
         if (!line.HasHistory()) continue;
         const std::uint64_t from = std::max(address, base + l * kLineSize);
         const std::uint64_t to = std::min(end, base + (l + 1) * kLineSize);
-        if (line.halves[0] == nullptr) {
-          visit(*line.all, from, to - from);
+        if (!line.HasWords()) {
+          visit(*AllOf(line), from, to - from);
           continue;
         }
         ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
@@ -220,7 +211,7 @@ class ShadowMemory {
   bool empty() const { return regions_.empty() && pages_of_one_.empty(); }
 
   // Bytes of cells, those of lines and pages that have one left out.
-  std::uint64_t cell_bytes() const { return cells_pool_.size() * sizeof(Cells); }
+  std::uint64_t cell_bytes() const { return cells_.bytes(); }
 
   // Bytes of what tells where they are.
   std::uint64_t line_bytes() const { return page_pool_.size() * sizeof(Page); }
@@ -242,8 +233,9 @@ class ShadowMemory {
     }
   }
 
-  // Takes away the history of each line, and of each page that has one cell, of all whose cells
-  // may_forget(cell) says so. Takes time in proportion to the memory that has a history.
+  // Takes away the history of each half of a line, and of each page or line that has one cell, of
+  // all whose cells may_forget(cell) says so. Takes time in proportion to the memory that has a
+  // history.
   template <class MayForget>
   void Forget(MayForget&& may_forget) {
     std::vector<std::uint64_t> emptied;
@@ -251,11 +243,14 @@ class ShadowMemory {
       bool any = false;
       for (Line& line : page.lines) {
         if (!line.HasHistory()) continue;
-        if (IsOfSuch(line, may_forget)) {
-          ClearLine(line);
+        if (!line.HasWords()) {
+          if (may_forget(*AllOf(line))) ClearLine(line);
         } else {
-          any = true;
+          for (unsigned half = 0; half < 2; ++half) {
+            if (line.HasWordsIn(half) && IsOfSuch(line, half, may_forget)) ClearHalf(line, half);
+          }
         }
+        any = any || line.HasHistory();
       }
       if (!any) emptied.push_back(base);
     });
@@ -267,7 +262,7 @@ class ShadowMemory {
   // history.
   Cell* FindJoined(std::uint64_t address) {
     const Line* const line = FindLine(address);
-    if (line != nullptr) return line->halves[0] == nullptr ? line->all : nullptr;
+    if (line != nullptr) return line->HasHistory() && !line->HasWords() ? AllOf(*line) : nullptr;
     const auto found = pages_of_one_.find(address / kPageSize);
     return found == pages_of_one_.end() ? nullptr : &found->second;
   }
@@ -280,39 +275,45 @@ class ShadowMemory {
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
 
-  // How often a word is halved. Above kBytes: one cell stands for some of its bytes, and the others
-  // have no history; see PartOf.
-  enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3 };
+  static constexpr unsigned kGroup = 4;  // words that have their cells in one block
 
-  using Cells = std::array<Cell, 8>;
+  // How often a word is halved; kNone: it has no cell, but the line may have one. Others: one cell
+  // stands for some of its bytes, and the others have no history; see PartOf.
+  enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3, kNone = 0x10 };
+  // AreExact and IsPart take kNone for no size.
+  static constexpr std::uint8_t kFirstPart = 0x80;
+
+  using Pool = CellPool<Cell, kGroup>;
+  using Block = Pool::Reference;
 
  public:
   struct Line {
-    // The cells of the words that are kWhole or parts, or of the low halves of those that are
-    // kHalves; and of the high halves. Null: there are none.
-    std::array<Cells*, 2> halves{};
-    union {
-      // With the first of the halves: the cells of the bytes of each word that is, or was, kBytes.
-      std::array<Cells*, kWordsPerLine>* bytes = nullptr;
-      // Without: the cell of the whole line. Null: nothing has a history.
-      Cell* all;
-    };
-    std::array<Layout, kWordsPerLine> layout{};
+    // A cell for each word of a half of the line, that of its low half if it is kHalves; and, if
+    // kHighHalves is in `blocks`, another one for each, that of the high half. 0: there are none.
+    // If neither half has any, blocks[0] may be that of line_cells_ for all of the line.
+    std::array<Block, 2> blocks{};
+    std::array<Layout, kWordsPerLine> layout{kNone, kNone, kNone, kNone,
+                                             kNone, kNone, kNone, kNone};
 
-    bool HasHistory() const { return halves[0] != nullptr || all != nullptr; }
+    bool HasHistory() const { return (blocks[0] | blocks[1]) != 0; }
+    bool HasWordsIn(unsigned half) const { return layout[half * kGroup] != kNone; }
+    bool HasWords() const { return HasWordsIn(0) || HasWordsIn(1); }
   };
+  static_assert(sizeof(Line) == 16);
 
  private:
+  static constexpr Block kHighHalves = Block{1} << 31;
+
   // Of a word whose bytes [low, high) have a cell and whose others have no history; not all bytes.
   static constexpr Layout PartOf(unsigned low, unsigned high) {
-    return static_cast<Layout>(0x80 | low << 4 | high);
+    return static_cast<Layout>(kFirstPart | low << 4 | high);
   }
   static constexpr unsigned LowOf(Layout part) { return part >> 4 & 7; }
   static constexpr unsigned HighOf(Layout part) { return part & 15; }
   // Whether that cell is the one of exactly [address, address+size).
   static bool IsPart(Layout part, std::uint64_t address, std::uint64_t size) {
     const unsigned low = LowOf(part);
-    return address % kWordSize == low && size == HighOf(part) - low;
+    return address % kWordSize == low && size == std::uint64_t{HighOf(part)} - low;
   }
 
   // Whether the cells of a word that is kWhole or kHalves, and of its neighbour if `size` is more
@@ -326,8 +327,6 @@ class ShadowMemory {
     const bool exact = (size >> unsigned{pair}) == kWordSize >> layout;
     return exact & ((address & (size - 1)) == 0);
   }
-
-  using ByteCells = std::array<Cells*, kWordsPerLine>;
 
   struct Page {
     std::array<Line, kLinesPerPage> lines{};
@@ -343,12 +342,14 @@ class ShadowMemory {
   struct Place {
     Line* line;
     unsigned word;  // in the line
+    Cell* cell;     // of all of it, its low half or its part
 
     Layout& layout() const { return line->layout[word]; }
-    Cell& whole() const { return (*line->halves[0])[word]; }
-    Cell& low() const { return (*line->halves[0])[word]; }
-    Cell& high() const { return (*line->halves[1])[word]; }
-    Cells& bytes() const { return *(*line->bytes)[word]; }
+    Block& block() const { return line->blocks[word / kGroup]; }
+    bool has_high() const { return (block() & kHighHalves) != 0; }
+    Cell& whole() const { return *cell; }
+    Cell& low() const { return *cell; }
+    Cell& high() const { return cell[kGroup]; }
   };
 
   // Calls visit(word, low, high) for each word that [address, end) touches in its bytes [low,
@@ -377,7 +378,7 @@ class ShadowMemory {
   template <class Visit>
   void VisitWords(Line& line, std::uint64_t from, std::uint64_t to, Visit& visit) {
     ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
-      const Place place = PlaceIn(line, word);
+      const Place place = PlaceFor(line, word);
       if (high - low == kWordSize && place.layout() == kWhole) [[likely]] {
         visit(place.whole(), word, std::uint64_t{kWordSize});
       } else {
@@ -411,7 +412,7 @@ class ShadowMemory {
   template <class Visit>
   void VisitWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
     const bool halves = (low | high) % 4 == 0;
-    if (place.layout() > kBytes) {
+    if (place.layout() >= kFirstPart) {
       if (IsPart(place.layout(), low, high - low)) {
         visit(place.whole(), base + low, std::uint64_t{high - low});
         return;
@@ -423,8 +424,8 @@ class ShadowMemory {
         visit(place.whole(), base, std::uint64_t{kWordSize});
         return;
       }
-      // Two halves side by side cost nothing where the line has room for them.
-      if (IsEmpty(place.whole()) && !(halves && place.line->halves[1] != nullptr)) {
+      // Two halves side by side cost nothing where the block has room for them.
+      if (IsEmpty(place.whole()) && !(halves && place.has_high())) {
         SetLayout(place, PartOf(low, high));
         visit(place.whole(), base + low, std::uint64_t{high - low});
         return;
@@ -441,7 +442,7 @@ class ShadowMemory {
       return;
     }
     if (place.layout() != kBytes) SplitToBytes(place);
-    Cells& bytes = place.bytes();
+    Cell* const bytes = BytesIn(place.whole());
     for (unsigned i = low; i < high; ++i) visit(bytes[i], base + i, std::uint64_t{1});
     if (high - low == kWordSize) Merge(place);
   }
@@ -456,7 +457,7 @@ class ShadowMemory {
 
   // Gives a word that is a part cells for all its bytes: two, if its own is half of it and
   // `halves`.
-  [[gnu::noinline]] void SplitPart(Place place, bool halves) {
+  [[gnu::noinline]] void SplitPart(Place& place, bool halves) {
     const unsigned low = LowOf(place.layout());
     const unsigned high = HighOf(place.layout());
     if (IsEmpty(place.whole())) {  // again
@@ -465,16 +466,30 @@ class ShadowMemory {
       Halve(place);
       if (low != 0) place.high() = std::exchange(place.low(), Cell{});
     } else {
-      const Cell cell = std::exchange(place.whole(), Cell{});
-      SplitToBytes(place);
-      for (unsigned i = low; i < high; ++i) place.bytes()[i] = cell;
+      const Cell cell = place.whole();
+      MakeBytes(place, [&](unsigned byte) { return byte >= low && byte < high ? cell : Cell{}; });
     }
   }
 
   // Gives the high half a cell of its own, without a history.
-  void Halve(Place place) {
-    Cells*& high_halves = place.line->halves[1];
-    if (high_halves == nullptr) high_halves = cells_pool_.New();
+  void Halve(Place& place) {
+    if (!place.has_high()) {
+      Block& block = place.block();
+      const Block larger = cells_.New(2);
+      for (unsigned i = 0; i < kGroup; ++i) {
+        Cell* const from = cells_.At(block) + i;
+        Cell* const to = cells_.At(larger) + i;
+        if (place.line->layout[place.word / kGroup * kGroup + i] == kBytes) {
+          const Block bytes = BlockIn(*from);
+          new (static_cast<void*>(from)) Cell;
+          PutBlock(to, bytes);
+        } else {
+          *to = std::move(*from);
+        }
+      }
+      cells_.Delete(std::exchange(block, larger | kHighHalves));
+      place.cell = CellOf(*place.line, place.word);
+    }
     SetLayout(place, kHalves);
   }
 
@@ -486,12 +501,11 @@ class ShadowMemory {
         if (!place.low().HasHistoryOf(place.high())) return;
         place.high() = Cell{};
       } else {
-        Cells& bytes = place.bytes();
+        const Cell* const bytes = BytesIn(place.whole());
         for (unsigned i = 1; i < kWordSize; ++i) {
           if (!bytes[0].HasHistoryOf(bytes[i])) return;
         }
-        place.whole() = bytes[0];
-        for (Cell& cell : bytes) cell = Cell{};  // they stay for the next cut
+        DropBytes(place, bytes[0]);
       }
       SetLayout(place, kWhole);
     }
@@ -503,7 +517,7 @@ class ShadowMemory {
   }
 
   template <class Visit>
-  static void PeekWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) {
+  void PeekWord(Place place, std::uint64_t base, unsigned low, unsigned high, Visit& visit) const {
     const auto peek = [&](Cell& cell, unsigned from, unsigned to) {
       from = std::max(from, low);
       to = std::min(to, high);
@@ -518,7 +532,9 @@ class ShadowMemory {
         peek(place.high(), 4, 8);
         break;
       case kBytes:
-        for (unsigned i = low; i < high; ++i) peek(place.bytes()[i], i, i + 1);
+        for (unsigned i = low; i < high; ++i) peek(BytesIn(place.whole())[i], i, i + 1);
+        break;
+      case kNone:
         break;
       default:
         peek(place.whole(), LowOf(place.layout()), HighOf(place.layout()));
@@ -526,17 +542,39 @@ class ShadowMemory {
   }
 
   [[gnu::noinline]] void SplitToBytes(Place place) {
-    ByteCells*& of_line = place.line->bytes;
-    if (of_line == nullptr) of_line = byte_cells_pool_.New();
-    Cells*& of_word = (*of_line)[place.word];
-    if (of_word == nullptr) of_word = cells_pool_.New();
-    const bool halves = place.layout() == kHalves;
-    for (unsigned i = 0; i < kWordSize; ++i) {
-      (*of_word)[i] = halves && i >= 4 ? place.high() : place.low();
+    const Cell low = place.low();
+    if (place.layout() == kHalves) {
+      const Cell high = std::exchange(place.high(), Cell{});
+      MakeBytes(place, [&](unsigned byte) { return byte < 4 ? low : high; });
+    } else {
+      MakeBytes(place, [&](unsigned) { return low; });
     }
-    place.low() = Cell{};
-    if (halves) place.high() = Cell{};
+  }
+
+  // A word that is kBytes has, instead of its cell, the block with those of its bytes.
+  static_assert(sizeof(Block) <= sizeof(Cell) && alignof(Block) <= alignof(Cell));
+  static Block BlockIn(const Cell& cell) {
+    return *std::launder(reinterpret_cast<const Block*>(&cell));
+  }
+  static void PutBlock(Cell* cell, Block block) {
+    std::destroy_at(cell);
+    new (static_cast<void*>(cell)) Block(block);
+  }
+  Cell* BytesIn(const Cell& cell) const { return cells_.At(BlockIn(cell)); }
+
+  // Gives each byte of a word a cell of its own, cell_of(number).
+  template <class CellOfByte>
+  void MakeBytes(Place place, CellOfByte&& cell_of) {
+    const Block block = cells_.New(kWordSize / kGroup);
+    for (unsigned i = 0; i < kWordSize; ++i) cells_.At(block)[i] = cell_of(i);
+    PutBlock(place.cell, block);
     SetLayout(place, kBytes);
+  }
+
+  // A word that was kBytes has one cell again.
+  void DropBytes(Place place, Cell cell) {
+    cells_.Delete(BlockIn(*place.cell), kWordSize / kGroup);
+    new (static_cast<void*>(place.cell)) Cell(std::move(cell));
   }
 
   // Those that are cleared in part get lines again.
@@ -557,34 +595,33 @@ class ShadowMemory {
   Cell* CondenseLines(Page& page, MayJoin&& may_join) {
     bool all = true;
     for (Line& line : page.lines) {
-      if (line.halves[0] != nullptr && HasLikeWords(line, may_join)) {
-        Cell cell = std::move((*line.halves[0])[0]);
+      if (HasLikeWords(line, may_join)) {
+        Cell cell = std::move(*CellOf(line, 0));
         ClearLine(line);
-        if (!IsEmpty(cell)) line.all = line_cell_pool_.New(std::move(cell));
+        if (!IsEmpty(cell)) MakeAll(line, std::move(cell));
       }
-      all = all && line.halves[0] == nullptr && line.all != nullptr &&
-            may_join(*page.lines[0].all, *line.all);
+      all = all && !line.HasWords() && line.HasHistory() &&
+            may_join(*AllOf(page.lines[0]), *AllOf(line));
     }
-    return all ? page.lines[0].all : nullptr;
+    return all ? AllOf(page.lines[0]) : nullptr;
   }
 
   template <class Is>
-  static bool IsOfSuch(Line& line, Is&& is) {
-    if (line.halves[0] == nullptr) return is(*line.all);
+  bool IsOfSuch(Line& line, unsigned half, Is&& is) const {
     bool all = true;
     const auto visit = [&](const Cell& cell, std::uint64_t, std::uint64_t) {
       all = all && is(cell);
     };
-    for (unsigned word = 0; all && word < kWordsPerLine; ++word)
-      PeekWord({&line, word}, 0, 0, kWordSize, visit);
+    for (unsigned word = half * kGroup; all && word < (half + 1) * kGroup; ++word)
+      PeekWord(PlaceIn(line, word * kWordSize), 0, 0, kWordSize, visit);
     return all;
   }
 
   template <class MayJoin>
-  static bool HasLikeWords(const Line& line, MayJoin&& may_join) {
-    const Cells& cells = *line.halves[0];
+  bool HasLikeWords(const Line& line, MayJoin&& may_join) const {
     for (unsigned word = 0; word < kWordsPerLine; ++word) {
-      if (line.layout[word] != kWhole || !may_join(cells[0], cells[word])) return false;
+      if (line.layout[word] != kWhole || !may_join(*CellOf(line, 0), *CellOf(line, word)))
+        return false;
     }
     return true;
   }
@@ -599,12 +636,12 @@ class ShadowMemory {
                     ClearLine(line);
                     return;
                   }
-                  MakeWords(line);
+                  if (!line.HasWords()) CutLine(line);
                   ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
                     const Place place = PlaceIn(line, word);
-                    const bool all = high - low == kWordSize ||
-                                     (place.layout() > kBytes && low <= LowOf(place.layout()) &&
-                                      high >= HighOf(place.layout()));
+                    const bool all = high - low == kWordSize || (place.layout() >= kFirstPart &&
+                                                                 low <= LowOf(place.layout()) &&
+                                                                 high >= HighOf(place.layout()));
                     if (all) {
                       ClearWord(place);
                     } else if (HasHistoryIn(place, low, high)) {
@@ -616,36 +653,44 @@ class ShadowMemory {
 
   // May say yes too often.
   static bool HasHistoryIn(Place place, unsigned low, unsigned high) {
+    if (place.layout() == kNone) return false;
     if (place.layout() == kWhole) return !IsEmpty(place.whole());
     if (place.layout() <= kBytes) return true;
     return low < HighOf(place.layout()) && high > LowOf(place.layout());
   }
 
   void ClearWord(Place place) {
-    place.low() = Cell{};
-    if (place.layout() == kHalves) place.high() = Cell{};
-    if (place.line->bytes != nullptr) {
-      if (Cells*& cells = (*place.line->bytes)[place.word]) {
-        cells_pool_.Delete(std::exchange(cells, nullptr));
-      }
+    if (place.layout() == kNone) return;
+    if (place.layout() == kBytes) {
+      DropBytes(place, {});
+    } else {
+      if (place.layout() == kHalves) place.high() = Cell{};
+      place.low() = Cell{};
     }
     SetLayout(place, kWhole);
   }
 
+  // Of which some words have cells.
+  void ClearHalf(Line& line, unsigned half) {
+    for (unsigned word = half * kGroup; word < (half + 1) * kGroup; ++word) {
+      const Place place = PlaceIn(line, word * kWordSize);
+      if (place.layout() == kBytes) DropBytes(place, {});
+      SetLayout(place, kNone);
+    }
+    const Block block = std::exchange(line.blocks[half], 0);
+    cells_.Delete(block & ~kHighHalves, (block & kHighHalves) != 0 ? 2 : 1);
+  }
+
   void ClearLine(Line& line) {
-    for (Cells* const cells : line.halves) {
-      if (cells != nullptr) cells_pool_.Delete(cells);
+    if (!line.HasHistory()) return;
+    if (!line.HasWords()) {
+      line_cells_.Delete(std::exchange(line.blocks[0], 0));
+      ++cells_version_;
+      return;
     }
-    if (line.halves[0] == nullptr) {
-      if (line.all != nullptr) line_cell_pool_.Delete(line.all);
-    } else if (line.bytes != nullptr) {
-      for (Cells* const cells : *line.bytes) {
-        if (cells != nullptr) cells_pool_.Delete(cells);
-      }
-      byte_cells_pool_.Delete(line.bytes);
+    for (unsigned half = 0; half < 2; ++half) {
+      if (line.HasWordsIn(half)) ClearHalf(line, half);
     }
-    line = {};
-    ++cells_version_;
   }
 
   void ErasePage(std::uint64_t address) {
@@ -662,8 +707,22 @@ class ShadowMemory {
     ++lines_version_;
   }
 
-  static Place PlaceIn(Line& line, std::uint64_t address) {
-    return {&line, static_cast<unsigned>(address % kLineSize / kWordSize)};
+  // The cell of a word that is not kNone, of all of it, its low half or its part.
+  [[gnu::always_inline]] Cell* CellOf(const Line& line, unsigned word) const {
+    return cells_.At(line.blocks[word / kGroup] & ~kHighHalves) + word % kGroup;
+  }
+  // Those of its bytes, if it is kBytes.
+  Cell* BytesOf(const Line& line, unsigned word) const { return BytesIn(*CellOf(line, word)); }
+  // The cell of all of a line that has a history and no words.
+  Cell* AllOf(const Line& line) const { return line_cells_.At(line.blocks[0]); }
+  void MakeAll(Line& line, Cell cell) {
+    line.blocks[0] = line_cells_.New();
+    *AllOf(line) = std::move(cell);
+  }
+
+  Place PlaceIn(Line& line, std::uint64_t address) const {
+    const auto word = static_cast<unsigned>(address % kLineSize / kWordSize);
+    return {&line, word, line.layout[word] == kNone ? nullptr : CellOf(line, word)};
   }
 
   [[gnu::always_inline]] Page* FindPage(std::uint64_t address) const {
@@ -677,21 +736,34 @@ class ShadowMemory {
     return page->lines[address % kPageSize / kLineSize];
   }
 
-  Place PlaceFor(std::uint64_t address) {
-    Line& line = LineFor(address);
-    MakeWords(line);
-    return PlaceIn(line, address);
+  Place PlaceFor(std::uint64_t address) { return PlaceFor(LineFor(address), address); }
+  Place PlaceFor(Line& line, std::uint64_t address) {
+    const auto word = static_cast<unsigned>(address % kLineSize / kWordSize);
+    if (line.layout[word] == kNone) [[unlikely]]
+      MakeWords(line, word / kGroup);
+    return {&line, word, CellOf(line, word)};
   }
 
-  // Gives the words of the line cells of their own.
-  void MakeWords(Line& line) {
-    if (line.halves[0] != nullptr) [[likely]]
+  // Gives the words of a half of the line cells of their own, and those of the other half if the
+  // line had one for all.
+  [[gnu::noinline]] void MakeWords(Line& line, unsigned half) {
+    if (line.HasHistory() && !line.HasWords()) {
+      CutLine(line);
       return;
-    line.halves[0] = cells_pool_.New();
-    Cell* const all = std::exchange(line.all, nullptr);
-    if (all == nullptr) return;
-    for (Cell& cell : *line.halves[0]) cell = *all;
-    line_cell_pool_.Delete(all);
+    }
+    line.blocks[half] = cells_.New();
+    std::fill_n(line.layout.begin() + half * kGroup, kGroup, kWhole);
+  }
+
+  // Gives the words of a line that has one cell cells of their own.
+  void CutLine(Line& line) {
+    const Cell all = *AllOf(line);
+    line_cells_.Delete(line.blocks[0]);
+    for (Block& block : line.blocks) {
+      block = cells_.New();
+      std::fill_n(cells_.At(block), kGroup, all);
+    }
+    line.layout.fill(kWhole);
   }
 
   [[gnu::noinline]] Page* MakePage(std::uint64_t address) {
@@ -704,16 +776,15 @@ class ShadowMemory {
     pages_.Insert(address / kPageSize, page);
     if (!pages_of_one_.empty()) {
       if (const auto one = pages_of_one_.find(address / kPageSize); one != pages_of_one_.end()) {
-        for (Line& line : page->lines) line.all = line_cell_pool_.New(one->second);
+        for (Line& line : page->lines) MakeAll(line, one->second);
         pages_of_one_.erase(one);
       }
     }
     return page;
   }
 
-  SlabPool<Cells> cells_pool_;
-  SlabPool<Cell> line_cell_pool_;
-  SlabPool<ByteCells> byte_cells_pool_;
+  Pool cells_;
+  CellPool<Cell, 1> line_cells_;
   SlabPool<Page> page_pool_;
   PageTable<Page> pages_;
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // the same in order
