@@ -119,12 +119,14 @@ class ShadowMemory {
       return nullptr;
     const unsigned word = address % kLineSize / kWordSize;
     const Layout layout = line->layout[word];
-    if (layout == kNone) [[unlikely]]
-      return nullptr;
-    Cell* const cell = CellOf(*line, word) + (layout == kHalves ? address / 4 % 2 * kGroup : 0);
-    __builtin_prefetch(cell, 1);
-    if (layout >= kBytes) [[unlikely]]
+    if (layout >= kBytes) [[unlikely]] {
+      if (layout == kNone) return nullptr;
+      Cell* const cell = CellOf(*line, word);
+      __builtin_prefetch(cell, 1);
       return layout != kBytes && IsPart(layout, address, size) ? cell : nullptr;
+    }
+    Cell* const cell = CellOf(*line, word) + (address / 4 & layout) * kGroup;
+    __builtin_prefetch(cell, 1);
     return AreExact(line, address, size) ? cell : nullptr;
   }
 
