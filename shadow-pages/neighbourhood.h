@@ -52,7 +52,7 @@ class Neighbourhood {
 
   Block& BlockOf(std::uint64_t number) { return blocks_[number % blocks_.size()]; }
 
-  std::array<Block, 128> blocks_{};
+  std::array<Block, 1024> blocks_{};
 };
 
 }  // namespace trapline
