@@ -10,7 +10,12 @@ namespace {
 // that are told; with fewer, races are missed (docs/detection.md, "Hot code").
 constexpr std::int64_t kFirstPatience = 32768;
 constexpr std::int64_t kPatience = 512;
-constexpr std::int64_t kLongestPatience = 1 << 20;
+// After one stint that has not paid after another. Where it is 1 << 20 a thread that waits so long
+// finds all pages in use by others, too, and hardly gets out any more, although native code would
+// pay: radix took 13.5 s of processor time in eight runs of twelve, else 18 to 23, water-nsquared
+// 7.6 or 12 to 14. With 1 << 17 it is 13.5 and 7.6 each time, the others as before; with 1 << 15
+// barnes, fluidanimate, radiosity and canneal take 9% more, with 1 << 13 27%.
+constexpr std::int64_t kLongestPatience = 1 << 17;
 // Where hot code seldom tells of an access, since its memory has settled, kPatience of them take
 // long. So there are as many fewer as it takes them to be told in this time (ns), but some, since
 // coming and going has its price. bench/programs, seconds of processor time, medians of three by
@@ -74,7 +79,7 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched
   const std::uint64_t gain =
       kGain - static_cast<std::uint64_t>(repeats * (kGain - kGainOverRepeats));
   patience_ = useful * gain < exits_took_ + cache_faults_took_ + exit_cost_
-                  ? std::min(patience_ * 2, kLongestPatience)
+                  ? std::max(std::min(patience_ * 2, kLongestPatience), shortest_patience_)
                   : std::max(patience_ / 2, shortest_patience_);
   cache_faults_took_ = 0;
   cached_since_ = now;

@@ -9,7 +9,7 @@ namespace trapline {
 namespace {
 
 constexpr std::uint64_t kExit = 30'000;  // ns
-constexpr std::int64_t kFirst = 32768, kShortest = 512, kLongest = 1 << 20;
+constexpr std::int64_t kFirst = 32768, kShortest = 512, kLongest = 1 << 17;
 
 // A thread whose stints all begin when it has made as many accesses in the cache as it was to make.
 class Thread {
@@ -57,6 +57,12 @@ constexpr std::uint64_t kAlwaysPays = 1'000'000;
 TEST(AdaptivePolicy, CodeIsHotAfterManyAccesses) { EXPECT_EQ(Thread().first, kFirst); }
 
 TEST(AdaptivePolicy, CodeIsHotAfterAsManyAccessesAsIsAskedFor) { EXPECT_EQ(Thread(7).first, 7); }
+
+TEST(AdaptivePolicy, NeverStaysShorterThanIsAskedFor) {
+  Thread thread(4 * kLongest);
+  EXPECT_EQ(thread.Stint(kTooShort), 4 * kLongest);
+  EXPECT_EQ(thread.Stint(kAlwaysPays), 4 * kLongest);
+}
 
 TEST(AdaptivePolicy, PatienceDoublesWhenAStintDidNotPay) {
   Thread thread;
