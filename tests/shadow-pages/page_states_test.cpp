@@ -234,6 +234,20 @@ TEST(Neighbourhood, GrowsByNewPagesOnly) {
   EXPECT_EQ(pages(0), 1u);
 }
 
+TEST(Neighbourhood, ManyAreRememberedAtOnce) {
+  constexpr std::uint64_t kMany = 256;
+  Neighbourhood neighbourhood;
+  // Every fourth one, page by page.
+  const auto size = [&](std::uint64_t number, std::uint64_t page) {
+    const auto around =
+        neighbourhood.Around(number * 4 * Neighbourhood::kLargest + page * kPageSize);
+    return (around.end - around.start) / kPageSize;
+  };
+  for (std::uint64_t number = 0; number < kMany; ++number) EXPECT_EQ(size(number, 0), 1u);
+  for (std::uint64_t number = 0; number < kMany; ++number) EXPECT_EQ(size(number, 1), 4u);
+  for (std::uint64_t number = 0; number < kMany; ++number) EXPECT_EQ(size(number, 4), 16u);
+}
+
 TEST(PageStates, SealGivesThePagesBack) {
   World world(SharingPolicy::kShared);
   world.Touch(0, PageAt(0));
