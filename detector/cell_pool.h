@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "detector/slab.h"
@@ -53,16 +54,18 @@ class CellPool {
 
  private:
   static constexpr std::size_t kGroupBytes = kGroup * sizeof(Cell);
-  static_assert(kGroupBytes >= sizeof(Reference) && kGroupBytes < kHugePage);
+  static_assert(kGroupBytes >= sizeof(Reference) && kGroupBytes <= kHugePage / 64);
   static constexpr unsigned kSlabBits = std::bit_width(kHugePage / kGroupBytes) - 1;
   static constexpr std::uint32_t kGroupsPerSlab = 1u << kSlabBits;
-  static constexpr std::uint32_t kFirstGroups = 64;
+  static constexpr std::uint32_t kFirstGroups = 64;  // of the first slab
 
   Reference Allocate(unsigned groups) {
-    Reference& free = free_[groups - 1];
-    Reference block = free;
-    if (block != 0) {
-      free = *std::launder(reinterpret_cast<Reference*>(At(block)));
+    Reference block = 0;
+    if (free_[groups - 1] != 0) {
+      block = TakeFree(groups);
+    } else if (groups == 1 && free_[1] != 0) {
+      block = TakeFree(2);
+      Free(block + 1, 1);
     } else {
       if (end_ - fresh_ < groups) AddSlab();
       block = fresh_;
@@ -72,6 +75,11 @@ class CellPool {
     return block;
   }
 
+  Reference TakeFree(unsigned groups) {
+    Reference& free = free_[groups - 1];
+    return std::exchange(free, *std::launder(reinterpret_cast<Reference*>(At(free))));
+  }
+
   void Free(Reference block, unsigned groups) {
     new (static_cast<void*>(At(block))) Reference(free_[groups - 1]);
     free_[groups - 1] = block;
@@ -79,12 +87,11 @@ class CellPool {
 
   // Slabs grow, so that little is taken for little.
   void AddSlab() {
-    if (end_ != fresh_) Free(fresh_, 1);
     const std::size_t number = slabs_.size();
     if (number << kSlabBits >= std::size_t{1} << 31) throw std::bad_alloc();
-    const bool large = slab_groups_ == kGroupsPerSlab;
-    owned_.push_back(
-        AllocateSlab(large ? kHugePage : kLine, large ? kHugePage : slab_groups_ * kGroupBytes));
+    const std::size_t bytes = slab_groups_ * kGroupBytes;
+    owned_.push_back(AllocateSlab(bytes == kHugePage ? kHugePage : kLine, bytes));
+    if (end_ != fresh_) Free(fresh_, 1);
     slabs_.push_back(static_cast<Cell*>(owned_.back().get()));
     fresh_ = static_cast<Reference>(number << kSlabBits);
     end_ = fresh_ + slab_groups_;
@@ -96,9 +103,9 @@ class CellPool {
   static_assert(kFirstGroups * kGroupBytes % kLine == 0 && alignof(Cell) <= kLine);
 
   std::size_t groups_ = 0;
-  std::array<Reference, 2> free_{};  // blocks of one group, and of two
-  Reference fresh_ = 0, end_ = 0;    // [fresh_, end_): never used
-  std::uint32_t slab_groups_ = std::min(kFirstGroups, kGroupsPerSlab);  // of the next slab
+  std::array<Reference, 2> free_{};           // blocks of one group, and of two
+  Reference fresh_ = 0, end_ = 0;             // [fresh_, end_): never used
+  std::uint32_t slab_groups_ = kFirstGroups;  // of the next slab
   std::vector<Cell*> slabs_;
   std::vector<Slab> owned_;
 };

@@ -282,7 +282,7 @@ class ShadowMemory {
   // How often a word is halved; kNone: it has no cell, but the line may have one. Others: one cell
   // stands for some of its bytes, and the others have no history; see PartOf.
   enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3, kNone = 0x10 };
-  // AreExact and IsPart take kNone for no size.
+  // AreExact takes kNone for no size.
   static constexpr std::uint8_t kFirstPart = 0x80;
 
   using Pool = CellPool<Cell, kGroup>;
@@ -315,7 +315,7 @@ class ShadowMemory {
   // Whether that cell is the one of exactly [address, address+size).
   static bool IsPart(Layout part, std::uint64_t address, std::uint64_t size) {
     const unsigned low = LowOf(part);
-    return address % kWordSize == low && size == std::uint64_t{HighOf(part)} - low;
+    return address % kWordSize == low && part >= kFirstPart && size == HighOf(part) - low;
   }
 
   // Whether the cells of a word that is kWhole or kHalves, and of its neighbour if `size` is more
@@ -707,6 +707,7 @@ class ShadowMemory {
     for (Line& line : page->lines) ClearLine(line);
     page_pool_.Delete(page);
     ++lines_version_;
+    ++cells_version_;
   }
 
   // The cell of a word that is not kNone, of all of it, its low half or its part.
@@ -759,12 +760,10 @@ class ShadowMemory {
 
   // Gives the words of a line that has one cell cells of their own.
   void CutLine(Line& line) {
-    const Cell all = *AllOf(line);
+    const std::array<Block, 2> blocks{cells_.New(), cells_.New()};
+    for (const Block block : blocks) std::fill_n(cells_.At(block), kGroup, *AllOf(line));
     line_cells_.Delete(line.blocks[0]);
-    for (Block& block : line.blocks) {
-      block = cells_.New();
-      std::fill_n(cells_.At(block), kGroup, all);
-    }
+    line.blocks = blocks;
     line.layout.fill(kWhole);
   }
 

@@ -103,6 +103,10 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
         run.state == PageState::kReadOnly ? agent::SectorTouch::kRead : agent::SectorTouch::kWrite);
     space_.ForEachCanonical(run.start, run.end - run.start, [&](const Range& part) {
       AcquireOpenedLocked(static_cast<ThreadId>(thread), part.start, part.end);
+      if (run.state != PageState::kReadOnly) {
+        word_uses_.NoteUnseenExchanges(part.start, part.end,
+                                       IdentityLocked(static_cast<ThreadId>(thread)));
+      }
     });
   };
   rules.on_moved = [this](std::uint64_t from, std::uint64_t to, std::uint64_t length) {

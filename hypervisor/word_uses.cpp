@@ -42,6 +42,13 @@ void WordUses::NoteExchange(std::uint64_t word, ThreadId thread) {
   if (!use.HasLocker(thread)) use.lockers.push_back(thread);
 }
 
+void WordUses::NoteUnseenExchanges(std::uint64_t start, std::uint64_t end, ThreadId thread) {
+  ForEachPage(start, end, [&](std::uint64_t page, const PageWords& words) {
+    words.atomic.ForEach(std::max(start, page) - page, std::min(end, page + kPageSize) - page,
+                         [&](std::uint64_t at) { NoteExchange(page + at, thread); });
+  });
+}
+
 void WordUses::NoteMayRelease(std::uint64_t address, ThreadId thread) {
   auto& writers = WordsOf(PageOf(address)).may_release;
   if (std::find(writers.begin(), writers.end(), thread) == writers.end()) writers.push_back(thread);

@@ -41,8 +41,9 @@ class WordUses {
     bool in_module = false;      // debug info may tell of variables here
   };
   struct AtomicWord {
-    bool broken = false;            // plainly written by somebody else
-    std::vector<ThreadId> lockers;  // threads that did an exchange on it, as locks are taken
+    bool broken = false;  // plainly written by somebody else
+    // Threads that did an exchange on it, as locks are taken, or may have, unseen.
+    std::vector<ThreadId> lockers;
 
     bool HasLocker(ThreadId thread) const {
       return std::find(lockers.begin(), lockers.end(), thread) != lockers.end();
@@ -111,6 +112,8 @@ class WordUses {
   }
   // The thread takes a lock there perhaps.
   void NoteExchange(std::uint64_t word, ThreadId thread);
+  // The thread may take locks anywhere in [start, end) from now on without being seen.
+  void NoteUnseenExchanges(std::uint64_t start, std::uint64_t end, ThreadId thread);
   // The thread's plain store there may be an atomic one.
   void NoteMayRelease(std::uint64_t address, ThreadId thread);
   void NoteClearedByKernel(std::uint64_t word) { cleared_by_kernel_.insert(word); }

@@ -616,6 +616,22 @@ TEST(Tracking, RangesAreCutExactly) {
   }
 }
 
+TEST(LookAhead, ForgetsLinesOfPagesWithoutHistory) {
+  // A page that has no history any more is given up, and its memory becomes that of another one,
+  // while accesses to both are ahead.
+  constexpr std::uint64_t kPage = 0x10000, kOther = 0x20000;
+  const std::vector<Event> before = {Fork(0, 1), Write(0, kPage + 64), Clear(0, kPage + 64, 64)};
+  std::vector<Event> events = {Clear(0, kPage, 4096)};
+  events.insert(events.end(), 30, Write(0, kOther + 64));
+  events.push_back(Write(1, kPage + 64));
+  events.push_back(Write(0, kPage + 64, 8, 1));
+  const auto batches = MakeDetector("fasttrack");
+  batches->OnEvents(before, 0);
+  batches->OnEvents(events, before.size());
+  ASSERT_EQ(batches->race_count(), 1U);
+  EXPECT_EQ(batches->races().front().second.ip, 1U);
+}
+
 TEST(Robustness, NonsenseIsSurvived) {
   // Releases without acquires, joins of unknown threads, events of threads that have been joined.
   std::vector<Event> trace;

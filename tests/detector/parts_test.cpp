@@ -263,6 +263,7 @@ TEST(ShadowMemoryTest, BytesThatAloneAreAccessedHaveOneCell) {
   EXPECT_EQ(cells_of(0x1001, 2), (Cells{{0x1001, 1}, {0x1002, 1}}));
   EXPECT_EQ(shadow.FindExact(0x1000, 1)->steps.size(), 1U);
   EXPECT_EQ(shadow.FindExact(0x1001, 1)->steps.size(), 2U);
+  EXPECT_EQ(shadow.FindExact(0x1021, ~std::uint64_t{0}), nullptr);
   // Halves, one after the other.
   EXPECT_EQ(cells_of(0x1014, 4), (Cells{{0x1014, 4}}));
   EXPECT_EQ(cells_of(0x1010, 4), (Cells{{0x1010, 4}}));
@@ -857,6 +858,18 @@ TEST(CellPoolTest, BlocksAreApartAndUsedAgain) {
   EXPECT_LT(ever.size(), live.size() + 4000);
   for (const Block& block : live) pool.Delete(block.reference, block.groups);
   EXPECT_EQ(cells, 0);
+}
+
+TEST(CellPoolTest, LargeBlocksServeSmallOnes) {
+  CellPool<std::uint64_t, 2> pool;
+  std::vector<std::uint32_t> blocks(1000);
+  for (std::uint32_t& block : blocks) block = pool.New(2);
+  const std::uint32_t last = *std::max_element(blocks.begin(), blocks.end()) + 1;
+  for (const std::uint32_t block : blocks) pool.Delete(block, 2);
+  std::set<std::uint32_t> small;
+  for (std::size_t i = 0; i < 2 * blocks.size(); ++i) small.insert(pool.New());
+  EXPECT_EQ(small.size(), 2 * blocks.size());
+  EXPECT_LE(*small.rbegin(), last);
 }
 
 TEST(BarrierRoundsTest, TheFirstToLeaveClosesTheRound) {
