@@ -2,8 +2,7 @@
 // plain store in the code cache, where a page of others has sent it in between.
 // CLEAN
 // BUILD gcc-O2
-// TAGS fast
-// SECONDS 60
+// SECONDS 600
 #include "race.h"
 
 enum { kElements = 4096, kOwn = 1 << 16, kRounds = 8 };
