@@ -286,7 +286,7 @@ class ShadowMemory {
   static constexpr std::uint8_t kFirstPart = 0x80;
 
   using Pool = CellPool<Cell, kGroup>;
-  using Block = Pool::Reference;
+  using Block = typename Pool::Reference;
 
  public:
   struct Line {
@@ -547,14 +547,15 @@ class ShadowMemory {
     const Cell low = place.low();
     if (place.layout() == kHalves) {
       const Cell high = std::exchange(place.high(), Cell{});
-      MakeBytes(place, [&](unsigned byte) { return byte < 4 ? low : high; });
+      MakeBytes(place, [&](unsigned byte) -> const Cell& { return byte < 4 ? low : high; });
     } else {
-      MakeBytes(place, [&](unsigned) { return low; });
+      MakeBytes(place, [&](unsigned) -> const Cell& { return low; });
     }
   }
 
   // A word that is kBytes has, instead of its cell, the block with those of its bytes.
-  static_assert(sizeof(Block) <= sizeof(Cell) && alignof(Block) <= alignof(Cell));
+  static_assert(sizeof(Block) <= sizeof(Cell));
+  static_assert(alignof(Block) <= alignof(Cell));
   static Block BlockIn(const Cell& cell) {
     return *std::launder(reinterpret_cast<const Block*>(&cell));
   }
