@@ -32,7 +32,7 @@ class CellPool {
 
   // The cells of a block, all of which are side by side.
   [[gnu::always_inline]] Cell* At(Reference block) const {
-    return slabs_[block >> kSlabBits] + (block % kGroupsPerSlab) * kGroup;
+    return static_cast<Cell*>(slabs_[block >> kSlabBits].get()) + (block % kGroupsPerSlab) * kGroup;
   }
 
   // A block with so many groups, 1 or 2, of new cells. Throws std::bad_alloc.
@@ -90,9 +90,8 @@ class CellPool {
     const std::size_t number = slabs_.size();
     if (number << kSlabBits >= std::size_t{1} << 31) throw std::bad_alloc();
     const std::size_t bytes = slab_groups_ * kGroupBytes;
-    owned_.push_back(AllocateSlab(bytes == kHugePage ? kHugePage : kLine, bytes));
+    slabs_.push_back(AllocateSlab(bytes == kHugePage ? kHugePage : kLine, bytes));
     if (end_ != fresh_) Free(fresh_, 1);
-    slabs_.push_back(static_cast<Cell*>(owned_.back().get()));
     fresh_ = static_cast<Reference>(number << kSlabBits);
     end_ = fresh_ + slab_groups_;
     if (fresh_ == 0) ++fresh_;
@@ -106,8 +105,7 @@ class CellPool {
   std::array<Reference, 2> free_{};           // blocks of one group, and of two
   Reference fresh_ = 0, end_ = 0;             // [fresh_, end_): never used
   std::uint32_t slab_groups_ = kFirstGroups;  // of the next slab
-  std::vector<Cell*> slabs_;
-  std::vector<Slab> owned_;
+  std::vector<Slab> slabs_;
 };
 
 }  // namespace trapline

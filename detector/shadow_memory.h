@@ -123,7 +123,7 @@ class ShadowMemory {
       if (layout == kNone) return nullptr;
       Cell* const cell = CellOf(*line, word);
       __builtin_prefetch(cell, 1);
-      return layout != kBytes && IsPart(layout, address, size) ? cell : nullptr;
+      return IsPart(layout, address, size) ? cell : nullptr;
     }
     Cell* const cell = CellOf(*line, word) + (address / 4 & layout) * kGroup;
     __builtin_prefetch(cell, 1);
@@ -244,13 +244,9 @@ class ShadowMemory {
     ForEachPage(0, ~std::uint64_t{0}, [&](std::uint64_t base, Page& page) {
       bool any = false;
       for (Line& line : page.lines) {
-        if (!line.HasHistory()) continue;
-        if (!line.HasWords()) {
-          if (may_forget(*AllOf(line))) ClearLine(line);
-        } else {
-          for (unsigned half = 0; half < 2; ++half) {
-            if (line.HasWordsIn(half) && IsOfSuch(line, half, may_forget)) ClearHalf(line, half);
-          }
+        if (line.HasOneCell() && may_forget(*AllOf(line))) ClearLine(line);
+        for (unsigned half = 0; half < 2; ++half) {
+          if (line.HasWordsIn(half) && IsOfSuch(line, half, may_forget)) ClearHalf(line, half);
         }
         any = any || line.HasHistory();
       }
@@ -264,7 +260,7 @@ class ShadowMemory {
   // history.
   Cell* FindJoined(std::uint64_t address) {
     const Line* const line = FindLine(address);
-    if (line != nullptr) return line->HasHistory() && !line->HasWords() ? AllOf(*line) : nullptr;
+    if (line != nullptr) return line->HasOneCell() ? AllOf(*line) : nullptr;
     const auto found = pages_of_one_.find(address / kPageSize);
     return found == pages_of_one_.end() ? nullptr : &found->second;
   }
@@ -279,10 +275,10 @@ class ShadowMemory {
 
   static constexpr unsigned kGroup = 4;  // words that have their cells in one block
 
-  // How often a word is halved; kNone: it has no cell, but the line may have one. Others: one cell
-  // stands for some of its bytes, and the others have no history; see PartOf.
+  // How often a word is halved; kNone: it has no cell, but the line may have one (AreExact finds no
+  // size that is exact then).
   enum Layout : std::uint8_t { kWhole = 0, kHalves = 1, kBytes = 3, kNone = 0x10 };
-  // AreExact takes kNone for no size.
+  // From here on: one cell stands for some of its bytes, and the others have no history; PartOf.
   static constexpr std::uint8_t kFirstPart = 0x80;
 
   using Pool = CellPool<Cell, kGroup>;
@@ -300,6 +296,7 @@ class ShadowMemory {
     bool HasHistory() const { return (blocks[0] | blocks[1]) != 0; }
     bool HasWordsIn(unsigned half) const { return layout[half * kGroup] != kNone; }
     bool HasWords() const { return HasWordsIn(0) || HasWordsIn(1); }
+    bool HasOneCell() const { return HasHistory() && !HasWords(); }
   };
   static_assert(sizeof(Line) == 16);
 
@@ -483,7 +480,7 @@ class ShadowMemory {
         Cell* const to = cells_.At(larger) + i;
         if (place.line->layout[place.word / kGroup * kGroup + i] == kBytes) {
           const Block bytes = BlockIn(*from);
-          new (static_cast<void*>(from)) Cell;
+          new (static_cast<void*>(from)) Cell;  // to be deleted with the others
           PutBlock(to, bytes);
         } else {
           *to = std::move(*from);
@@ -603,8 +600,7 @@ class ShadowMemory {
         ClearLine(line);
         if (!IsEmpty(cell)) MakeAll(line, std::move(cell));
       }
-      all = all && !line.HasWords() && line.HasHistory() &&
-            may_join(*AllOf(page.lines[0]), *AllOf(line));
+      all = all && line.HasOneCell() && may_join(*AllOf(page.lines[0]), *AllOf(line));
     }
     return all ? AllOf(page.lines[0]) : nullptr;
   }
@@ -639,7 +635,7 @@ class ShadowMemory {
                     ClearLine(line);
                     return;
                   }
-                  if (!line.HasWords()) CutLine(line);
+                  if (line.HasOneCell()) CutLine(line);
                   ForEachWord(from, to, [&](std::uint64_t word, unsigned low, unsigned high) {
                     const Place place = PlaceIn(line, word);
                     const bool all = high - low == kWordSize || (place.layout() >= kFirstPart &&
@@ -685,11 +681,9 @@ class ShadowMemory {
   }
 
   void ClearLine(Line& line) {
-    if (!line.HasHistory()) return;
-    if (!line.HasWords()) {
+    if (line.HasOneCell()) {
       line_cells_.Delete(std::exchange(line.blocks[0], 0));
       ++cells_version_;
-      return;
     }
     for (unsigned half = 0; half < 2; ++half) {
       if (line.HasWordsIn(half)) ClearHalf(line, half);
@@ -751,7 +745,7 @@ class ShadowMemory {
   // Gives the words of a half of the line cells of their own, and those of the other half if the
   // line had one for all.
   [[gnu::noinline]] void MakeWords(Line& line, unsigned half) {
-    if (line.HasHistory() && !line.HasWords()) {
+    if (line.HasOneCell()) {
       CutLine(line);
       return;
     }

@@ -69,8 +69,8 @@ class Neighbourhood {
     }
   }
 
-  std::vector<Block> blocks_ =
-      std::vector<Block>(kFewestBlocks);  // each at its number, modulo how many there are
+  // Each at its number, modulo how many there are.
+  std::vector<Block> blocks_ = std::vector<Block>(kFewestBlocks);
 };
 
 }  // namespace trapline
