@@ -59,8 +59,9 @@ class SectorUses {
   // Calls visit(sector) for those that may be in use.
   template <class Visit>
   static void ForEachUsed(Visit&& visit);
-  template <class Visit>
-  static void ForEachUsed(std::uint32_t group, Visit&& visit);
+  // Those of one group, but for eight at a time of whose bytes skip(first, bytes) is true.
+  template <class Skip, class Visit>
+  static void ForEachUsed(std::uint32_t group, Skip&& skip, Visit&& visit);
   // A window of time later. Whether anything has changed.
   bool Age(std::uint32_t sector);
   bool AgeWhole(std::uint32_t sector, std::uint8_t byte);
