@@ -96,7 +96,7 @@ class ReaderList {
 
  private:
   static constexpr int kPointerBits = 56;
-  static constexpr std::uint32_t kFirstCapacity = 4;
+  static constexpr std::uint32_t kFirstCapacity = 2;
   ReaderList(AccessRecord* reads, std::uint32_t capacity) : reads_(reads), capacity_(capacity) {}
 
   std::uint32_t HomeOf(ThreadId thread) const { return thread & (capacity_ - 1); }

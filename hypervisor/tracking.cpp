@@ -1130,7 +1130,8 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   }
   WordUses::AtomicWord& use = word_uses_.AtomicUse(word);
   // Who took a lock by an exchange gives it back by a plain store.
-  if (!use.broken && (use.HasLocker(IdentityLocked(thread)) || former_owners_.Has(word, thread))) {
+  if (!use.broken && (word_uses_.IsLocker(word, use, IdentityLocked(thread)) ||
+                      former_owners_.Has(word, thread))) {
     return EventKind::kAtomicWrite;
   }
   use.broken = true;

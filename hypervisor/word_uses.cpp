@@ -1,5 +1,6 @@
 #include "hypervisor/word_uses.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -39,7 +40,21 @@ bool WordUses::WasPlainlyWritten(std::uint64_t word) {
 
 void WordUses::NoteExchange(std::uint64_t word, ThreadId thread) {
   AtomicWord& use = atomic_words_[word];
-  if (!use.HasLocker(thread)) use.lockers.push_back(thread);
+  if (IsLocker(word, use, thread)) return;
+  const auto room = std::ranges::find(use.lockers, AtomicWord::kNobody);
+  if (room != use.lockers.end()) {
+    *room = thread;
+  } else {
+    further_lockers_[word].push_back(thread);
+  }
+}
+
+bool WordUses::IsLocker(std::uint64_t word, const AtomicWord& use, ThreadId thread) const {
+  if (std::ranges::find(use.lockers, thread) != use.lockers.end()) return true;
+  if (use.lockers.back() == AtomicWord::kNobody) return false;
+  const auto further = further_lockers_.find(word);
+  return further != further_lockers_.end() &&
+         std::ranges::find(further->second, thread) != further->second.end();
 }
 
 void WordUses::NoteUnseenExchanges(std::uint64_t start, std::uint64_t end, ThreadId thread) {
@@ -63,7 +78,10 @@ void WordUses::Forget(std::uint64_t start, std::uint64_t end) {
     const std::uint64_t from = std::max(start, page) - page, to = last - page;
     words.plainly_written.Clear(from, to);
     words.no_atomic_variable.Clear(from, to);
-    words.atomic.ForEach(from, to, [&](std::uint64_t at) { atomic_words_.erase(page + at); });
+    words.atomic.ForEach(from, to, [&](std::uint64_t at) {
+      atomic_words_.erase(page + at);
+      further_lockers_.erase(page + at);
+    });
     words.atomic.Clear(from, to);
   };
   ForEachPage(start, end, forget);
@@ -74,6 +92,7 @@ void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
     std::uint64_t offset;
     bool plainly_written;
     std::optional<AtomicWord> atomic;
+    std::vector<ThreadId> further_lockers;
   };
   std::vector<Known> known;
   const auto note = [&](std::uint64_t page, const PageWords& words) {
@@ -81,10 +100,12 @@ void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
     for (std::uint64_t at = std::max(from, page); at < end; ++at) {
       const bool atomic = words.atomic.test(at - page);
       if (!atomic && !words.plainly_written.test(at - page)) continue;
-      Known word{at - from, words.plainly_written.test(at - page), std::nullopt};
+      Known word{at - from, words.plainly_written.test(at - page), std::nullopt, {}};
       if (atomic) {
         const auto use = atomic_words_.find(at);
         word.atomic = use != atomic_words_.end() ? use->second : AtomicWord{};
+        const auto further = further_lockers_.find(at);
+        if (further != further_lockers_.end()) word.further_lockers = further->second;
       }
       known.push_back(std::move(word));
     }
@@ -97,13 +118,15 @@ void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
     words.plainly_written.set(at % kPageSize, word.plainly_written);
     if (!word.atomic) continue;
     words.atomic.set(at % kPageSize);
-    atomic_words_.insert_or_assign(at, std::move(*word.atomic));
+    atomic_words_.insert_or_assign(at, *word.atomic);
+    if (!word.further_lockers.empty()) further_lockers_[at] = std::move(word.further_lockers);
   }
 }
 
 void WordUses::Clear() {
   words_.clear();
   atomic_words_.clear();
+  further_lockers_.clear();
   cached_pages_ = {};
   freed_.clear();
   cleared_by_kernel_.clear();

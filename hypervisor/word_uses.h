@@ -41,13 +41,12 @@ class WordUses {
     bool in_module = false;      // debug info may tell of variables here
   };
   struct AtomicWord {
-    bool broken = false;  // plainly written by somebody else
-    // Threads that did an exchange on it, as locks are taken, or may have, unseen.
-    std::vector<ThreadId> lockers;
+    static constexpr ThreadId kNobody = ~ThreadId{0};
 
-    bool HasLocker(ThreadId thread) const {
-      return std::find(lockers.begin(), lockers.end(), thread) != lockers.end();
-    }
+    bool broken = false;  // plainly written by somebody else
+    // Threads that did an exchange on it, as locks are taken, or may have, unseen; further ones are
+    // in further_lockers_. Most words have few, and there may be many words.
+    std::array<ThreadId, 2> lockers = {kNobody, kNobody};
   };
 
   // The observer is asked what debug info says.
@@ -97,6 +96,8 @@ class WordUses {
   bool WasPlainlyWritten(std::uint64_t word);
   // What is known of a word that IsAtomic.
   AtomicWord& AtomicUse(std::uint64_t word) { return atomic_words_[word]; }
+  // Whether the thread did an exchange on the word, whose use this is, or may have, unseen.
+  bool IsLocker(std::uint64_t word, const AtomicWord& use, ThreadId thread) const;
 
   // `page` is that of the word.
   void NotePlainWrite(Page& page, std::uint64_t word) {
@@ -158,6 +159,7 @@ class WordUses {
   ExecutionObserver& observer_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
   std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
+  std::unordered_map<std::uint64_t, std::vector<ThreadId>> further_lockers_;
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<Page, kCachedPages> cached_pages_;
   std::map<std::uint64_t, std::uint64_t> freed_;  // blocks whose free counts as a write: ends
