@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   void OnPlain(const Event&, std::uint64_t index)      kRead, kWrite; 0 < size <= kMaxPiece
 //   void OnAtomic(const Event&, std::uint64_t index, bool access_counts, bool
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
-//   kBarrierLeave, and kThreadEnd void OnClear(std::uint64_t address, std::uint64_t size) void
+//   kBarrierLeave, and kJoinBegin void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
 // and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
 //   OnMoment(ThreadId thread, std::uint64_t moment)
@@ -183,6 +183,7 @@ class DetectorBase : public Detector {
         if (!tracking_.CountsSynchronisation(event.thread)) return;
         [[fallthrough]];
       case EventKind::kFork:
+      case EventKind::kJoinBegin:
       case EventKind::kJoin:
       case EventKind::kThreadEnd:
         event.thread = tracking_.NameOf(event.thread);

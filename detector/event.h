@@ -49,7 +49,8 @@ enum class EventKind : std::uint8_t {
   // Of an execution as it runs, and of a log made of what was told so (LogFilter::kFastTrack):
   kMoment,       // from moment `aux` on the thread's clock is what it is now
   kEarlierRead,  // what the thread read or wrote before, it did again, last at moment `aux`; nobody
-  kEarlierWrite  // else did anything in between that the access could race with
+  kEarlierWrite,  // else did anything in between that the access could race with
+  kJoinBegin      // thread begins to wait for the end of `other`, and does nothing before that
 };
 
 // C++11 memory orders as far as they are known; kSeqCst where nothing better is.
@@ -77,7 +78,7 @@ struct Event {
                       // value read or written (little endian, at most 8 bytes); kRelease and
                       // kReleaseShared where there are kMoments: 0 or what one behind it would
                       // say; else 0
-  ThreadId other;     // kFork, kJoin: the other thread; kIdentity: carrier; else 0
+  ThreadId other;     // kFork, kJoin, kJoinBegin: the other thread; kIdentity: carrier; else 0
   std::uint32_t stack;  // index of the call stack in the log's stack table; 0 = none
 };
 static_assert(sizeof(Event) == 48);

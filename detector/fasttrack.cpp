@@ -185,7 +185,8 @@ void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
   if (thread >= moments_.size()) moments_.resize(thread + 1);
   MomentHistory& moments = moments_[thread];
   // A late event's may be told after one of the monitor's own.
-  moments.Add(std::max(moment, moments.latest_moment()), synchronisation_.EpochOf(thread).clock());
+  moments.Add(std::max(moment, moments.latest_moment()),
+              synchronisation_.LatestEpochOf(thread).clock());
 }
 
 void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
@@ -200,7 +201,7 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   // Of two that read what a third one has repeated, the first one tells of that, and the second one
   // may have been handled by then.
   const auto knows = [&](ThreadId other) {
-    return synchronisation_.HasEnded(other) || synchronisation_.ClockOf(other).Covers(moment);
+    return synchronisation_.HasEndedOrKnows(other, moment);
   };
   analysis_.Repeat(event, index, epoch, synchronisation_.ClockOf(event.thread), knows, &race_log_);
   CheckAgainstAtomics(event, index, knows);

@@ -78,10 +78,18 @@ class Synchronisation {
   // C_t. Valid until the next event of a thread not seen before.
   const VectorClock& ClockOf(ThreadId thread) { return clocks_.ClockOf(StateOf(thread).clock); }
 
-  bool HasEnded(ThreadId thread) { return StateOf(thread).ended; }
+  // Whether the thread has ended, or comes after what has this epoch. That is asked by others: it
+  // goes on waiting if it waits.
+  bool HasEndedOrKnows(ThreadId thread, Epoch epoch) {
+    const ThreadState& state = Undisturbed(thread);
+    return state.ended || clocks_.ClockOf(state.clock).Covers(epoch);
+  }
 
   // E_t, the current epoch of `thread`.
   [[gnu::always_inline]] Epoch EpochOf(ThreadId thread) { return StateOf(thread).epoch; }
+
+  // The same for a thread that need not be doing anything, and goes on waiting if it waits.
+  Epoch LatestEpochOf(ThreadId thread) { return clocks_.EpochOf(Undisturbed(thread).clock); }
 
   // The epoch to remember with what `thread` does now.
   Epoch MomentOf(ThreadId thread) { return clocks_.NowOf(StateOf(thread).clock); }
@@ -104,7 +112,10 @@ class Synchronisation {
 
   // Applies any synchronisation event but atomics.
   void Apply(const Event& event) {
-    ThreadState& t = StateOf(event.thread);
+    // A thread that waits may give something away all the same: what it lost is told when others
+    // come for it.
+    const bool gives = event.kind == EventKind::kHappensBefore;
+    ThreadState& t = gives ? Undisturbed(event.thread) : StateOf(event.thread);
     switch (event.kind) {
       case EventKind::kAcquire: {  // [FT ACQUIRE]
         if (lock_edges_ == LockEdges::kIgnore) break;
@@ -156,6 +167,12 @@ class Synchronisation {
         Increment(parent);
         break;
       }
+      case EventKind::kJoinBegin:
+        if (event.other == event.thread || !MayAct(event.other)) break;
+        t.waits = true;
+        t.waits_for = event.other;
+        t.epoch = {};
+        break;
       case EventKind::kJoin: {  // [FT JOIN]
         ThreadState& u = StateOf(event.other);
         ThreadState& joiner = StateOf(event.thread);
@@ -232,19 +249,22 @@ class Synchronisation {
   // Starts a new epoch of every thread.
   void IncrementAll() {
     for (ThreadState& t : threads_) {
-      if (!t.epoch.empty()) Increment(t);
+      if (t.IsKnown()) Increment(t);
     }
   }
 
-  // The clock that all threads' clocks include which may still do something, and so those of all
-  // threads that they may start. Empty as soon as a thread has turned up that nobody has started:
-  // there may be others. Takes time in proportion to the square of the number of threads.
+  // The clock that all threads' clocks include when they do something next, and so those of all
+  // threads that they may start. Who waits for the end of another one (kJoinBegin) will know by
+  // then what that one knows now, and need not be asked; unless that one has ended, for what others
+  // have learned since is not in its clock. Empty as soon as a thread has turned up that nobody has
+  // started: there may be others. Takes time in proportion to the square of the number of threads.
   VectorClock KnownToAll() const {
     VectorClock known;
     if (unstarted_ > 1) return known;
     bool first = true;
     for (const ThreadState& state : threads_) {
-      if (state.epoch.empty() || state.ended) continue;
+      if (!state.IsKnown() || state.ended) continue;
+      if (state.waits && MayAct(state.waits_for)) continue;
       const VectorClock& clock = clocks_.ClockOf(state.clock);
       if (std::exchange(first, false)) {
         known = clock;
@@ -262,8 +282,14 @@ class Synchronisation {
   // One cache line: each event asks for its thread's.
   struct alignas(64) ThreadState {
     typename Clocks::ThreadClock clock;
-    Epoch epoch;  // of the clock's own component; empty = thread not seen yet
+    // Of the clock's own component. Empty = thread not seen yet, or it waits: then its next event,
+    // which asks for this, ends that (Start).
+    Epoch epoch;
     bool ended = false;
+    bool waits = false;  // for the end of `waits_for`
+    ThreadId waits_for = 0;
+
+    bool IsKnown() const { return waits || !epoch.empty(); }
   };
   struct Lock {
     ObjectClock released;         // L_m, by who held it exclusively
@@ -297,26 +323,37 @@ class Synchronisation {
   }
 
   bool IsKnown(ThreadId thread) const {
-    return thread < threads_.size() && !threads_[thread].epoch.empty();
+    return thread < threads_.size() && threads_[thread].IsKnown();
   }
+  // Whether the thread is known and has not ended.
+  bool MayAct(ThreadId thread) const { return IsKnown(thread) && !threads_[thread].ended; }
+
+  // Of a thread that does something.
   [[gnu::always_inline]] ThreadState& StateOf(ThreadId thread) {
-    if (IsKnown(thread)) [[likely]]
+    if (thread < threads_.size() && !threads_[thread].epoch.empty()) [[likely]]
       return threads_[thread];
     return Start(thread);
   }
+  // Of any other.
+  ThreadState& Undisturbed(ThreadId thread) {
+    return IsKnown(thread) ? threads_[thread] : Start(thread);
+  }
 
+  // The thread is seen for the first time, or waits no longer.
   [[gnu::noinline]] ThreadState& Start(ThreadId thread) {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
-    ++unstarted_;
     ThreadState& state = threads_[thread];
-    clocks_.Start(state.clock, thread);
+    if (!std::exchange(state.waits, false)) {
+      ++unstarted_;
+      clocks_.Start(state.clock, thread);
+    }
     state.epoch = clocks_.EpochOf(state.clock);
     return state;
   }
 
   void Increment(ThreadState& t) {
     clocks_.Increment(t.clock);
-    t.epoch = clocks_.EpochOf(t.clock);
+    if (!t.waits) t.epoch = clocks_.EpochOf(t.clock);
   }
   void Join(ThreadState& t, const ObjectClock& object) {
     ++operations_;

@@ -186,6 +186,7 @@ void TreeFilter::Follow(const Event& event) {
     case EventKind::kMoment:
     case EventKind::kEarlierRead:
     case EventKind::kEarlierWrite:
+    case EventKind::kJoinBegin:
       break;
   }
 }

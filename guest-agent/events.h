@@ -54,6 +54,8 @@ enum trapline_event_kind {
   TRAPLINE_ATOMIC_UPDATE, /* read-modify-write: both */
   TRAPLINE_SYNC_CREATED, /* lock, barrier or condition variable `address` is initialised: written */
   TRAPLINE_SYNC_USED, /* condition variable `address` is about to be signalled: touched, no order */
+  TRAPLINE_JOIN_BEGIN, /* about to wait, as long as it takes, for the end of the thread whose
+                          pthread_t `address` is */
   TRAPLINE_EVENT_KINDS,
 
   /* What a language runtime says of its memory and threads. */

@@ -129,7 +129,7 @@
 // agent forgets the block if it is small.
 #define TRAPLINE_IN_EPOCH_EVENTS                                                                  \
   (1 << 1 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 14 | 1 << 16 | 1 << 18 | \
-   1 << 19 | 1 << 21 | 1 << 27 | 1 << 28)
+   1 << 19 | 1 << 21 | 1 << 27 | 1 << 28 | 1 << 29)
 #define TRAPLINE_SMALL_BLOCK 128  // bytes
 // TRAPLINE_READ and TRAPLINE_WRITE.
 #define TRAPLINE_EVENT_READ 22

@@ -105,6 +105,8 @@ class ExecutionObserver {
                              std::uint64_t thread_pointer) = 0;
   virtual void OnThreadRuns(ThreadId thread, pid_t tid) = 0;
   virtual void OnThreadEnd(ThreadId thread) = 0;
+  // `thread` does nothing until `other` has ended, unless a signal comes or it is cancelled.
+  virtual void OnJoinBegin(ThreadId thread, ThreadId other) = 0;
   // From now on not all that `thread` does is told: it may run natively on pages of its own. Until
   // then all of it was since OnThreadStart, if that started it.
   virtual void OnNative(ThreadId /*thread*/) {}

@@ -82,6 +82,10 @@ class RepeatTables {
   void Grow(unsigned slot, std::uint64_t before);
 
   void TellAll(std::uint64_t before);
+  // What one thread has repeated.
+  void TellThose(unsigned slot, std::uint64_t before) {
+    if (started_) TellTable(slot, before);
+  }
   // A moment has been told of. After many, so that the detector need not know them for ever, all
   // that was repeated is told.
   void OnMoment(std::uint64_t before);

@@ -758,6 +758,10 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                         const agent::QueuedEvent& event) {
   TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind), event.sequence + 1);
   ++statistics_.runtime_events;
+  if (event.kind == TRAPLINE_JOIN_BEGIN) {
+    OnJoinBeginLocked(thread, state, event.address);
+    return;
+  }
   const auto lock_event = LockEventKind(event.kind);
   const bool of_block = event.kind == TRAPLINE_ALLOCATE || event.kind == TRAPLINE_FREE;
   // Those do nothing to what is read atomically.
@@ -822,6 +826,18 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   } else {
     Observer().OnRuntimeEvent(thread, event);
   }
+}
+
+// What others learn from now on may be forgotten before the thread has heard of it. So all that it
+// has done is told first, as where it ends.
+void Tracking::OnJoinBeginLocked(ThreadId thread, const ThreadState& state,
+                                 std::uint64_t thread_pointer) {
+  if (!active() || thread_pointer == 0) return;
+  const auto other = std::ranges::find_if(
+      states_, [&](const auto& known) { return known.second.thread_pointer == thread_pointer; });
+  if (other == states_.end()) return;  // it has ended
+  if (state.repeat_slot) repeats_.TellThose(*state.repeat_slot, handled_);
+  Observer().OnJoinBegin(thread, other->first);
 }
 
 // --- what a language runtime says of its threads and its memory

@@ -258,6 +258,8 @@ class Tracking {
   bool WakeLocked(ThreadId thread, std::uint64_t address);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
+  // `thread` begins to wait for the end of the one with this thread pointer.
+  void OnJoinBeginLocked(ThreadId thread, const ThreadState& state, std::uint64_t thread_pointer);
   // The thread touches `address`, its own variables perhaps.
   void NoteStorageLocked(ThreadId thread, ThreadState& state, std::uint64_t address) {
     if (state.carried.task_thread && !state.carried.task_is_of_thread &&

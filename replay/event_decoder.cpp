@@ -151,13 +151,14 @@ bool EventDecoder::DecodeLong(std::uint16_t token, std::uint64_t address_code, E
     Fail("the last record is cut short");
     return false;
   }
-  const std::uint8_t kind = *next_ & 0x1f;
-  const std::uint8_t order = *next_ >> 5;
+  std::uint8_t kind = *next_ & kKindMask;
+  std::uint8_t order = *next_ >> kOrderShift;
+  const bool is_event = IsEvent(*next_);
   const std::uint8_t flags = next_[1];
   next_ += 2;
   if (kind == kRecordStack) return DecodeStack();
   std::uint64_t number = 0;
-  if (kind == kRecordSkip) {
+  if (!is_event) {  // kRecordSkip
     if (!Varint(&number)) return false;
     if (number > kLastSequence - sequence_) {
       Fail("the sequence number overflows");
@@ -165,6 +166,10 @@ bool EventDecoder::DecodeLong(std::uint16_t token, std::uint64_t address_code, E
     }
     sequence_ += number;
     return false;
+  }
+  if (kind == kRecordSkip) {
+    kind = static_cast<std::uint8_t>(kRecordSkip + order - 1);
+    order = 0;
   }
   if (kind >= kEventKinds || order > static_cast<std::uint8_t>(MemoryOrder::kSeqCst)) {
     Fail(fmt::format("unknown event kind {} with memory order {}", kind, order));
@@ -237,7 +242,7 @@ Sequence EventDecoder::FindNextSequence() {
       Fail("the last record is cut short");
       return kNoSequence;
     }
-    if ((*body & 0x1f) < kEventKinds) return at;
+    if (IsEvent(*body)) return at;
     next_ = body;
     sequence_ = at;
     Event none;

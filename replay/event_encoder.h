@@ -151,8 +151,7 @@ class EventEncoder {
     const bool defines = !has_aux && event.other == 0 && event.size <= 0xffffffff;
     out = Head(out, slot | kLongForm, sequence, event.address - long_address_);
     long_address_ = event.address;
-    *out++ = static_cast<std::uint8_t>(static_cast<unsigned>(event.kind) |
-                                       static_cast<unsigned>(event.order) << 5);
+    *out++ = KindByte(event.kind, event.order);
     *out++ = static_cast<std::uint8_t>(
         (event.size != 0 ? kLongSize : 0) | (stack != 0 ? kLongStack : 0) |
         (has_aux ? kLongAux : 0) | (event.other != 0 ? kLongOther : 0) |

@@ -17,8 +17,8 @@ using Sequence = std::uint64_t;
 inline constexpr Sequence kLastSequence = (Sequence{1} << 62) - 1;
 inline constexpr Sequence kNoSequence = ~Sequence{0};
 
-// Version 1 has no events later than kMissingEnd.
-inline constexpr std::uint32_t kLogVersion = 2;
+// Version 1 has no events later than kMissingEnd, version 2 none later than kEarlierWrite.
+inline constexpr std::uint32_t kLogVersion = 3;
 inline constexpr std::uint32_t kOldestLogVersion = 1;
 
 // ---------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ inline constexpr std::uint32_t kMaxMetadataBytes = 16U << 20;  // raw bytes of a
 //   gap     0, 0, 1 or 4 bytes: sequence number minus the one before
 //   address 0..8 bytes: zigzag difference, in a short record from the template's latest address,
 //           in a long one from that of the latest long record
-//   a long record goes on with: kind | order << 5, flags, then as LEB128 what the flags name
+//   a long record goes on with: kind (KindByte), flags, then as LEB128 what the flags name
 //   value   only after accesses with kHasValue: min(size, 8) bytes
 inline constexpr std::uint32_t kSites = 1024;
 inline constexpr std::uint16_t kSlotMask = kSites - 1;
@@ -100,9 +100,24 @@ inline constexpr std::uint8_t kLongHasValue = 32;  // an access with kHasValue
 // Kinds that are no events, in the place of an EventKind of a long record.
 inline constexpr std::uint8_t kRecordSkip = 30;   // adds a LEB128 number to the sequence
 inline constexpr std::uint8_t kRecordStack = 31;  // call stack: id, number of frames, frames
-inline constexpr std::uint8_t kEventKinds = static_cast<std::uint8_t>(EventKind::kEarlierWrite) + 1;
-static_assert(kEventKinds == 30 && kEventKinds <= kRecordSkip,
-              "the log's event kinds are part of its version");
+inline constexpr std::uint8_t kEventKinds = static_cast<std::uint8_t>(EventKind::kJoinBegin) + 1;
+static_assert(kEventKinds == 31, "the log's event kinds are part of its version");
+
+inline constexpr std::uint8_t kKindMask = 31;
+inline constexpr int kOrderShift = 5;
+
+// Kind and memory order in a byte. The kinds from kRecordSkip on, which have no memory order, are
+// kRecordSkip with their number from there, beginning with 1, in its place.
+inline constexpr std::uint8_t KindByte(EventKind kind, MemoryOrder order) {
+  const auto number = static_cast<unsigned>(kind);
+  return static_cast<std::uint8_t>(number < kRecordSkip
+                                       ? number | static_cast<unsigned>(order) << kOrderShift
+                                       : kRecordSkip | (number - kRecordSkip + 1) << kOrderShift);
+}
+static_assert(kEventKinds - kRecordSkip < 1 << (8 - kOrderShift));
+inline constexpr bool IsEvent(std::uint8_t kind_byte) {
+  return kind_byte != kRecordSkip && (kind_byte & kKindMask) != kRecordStack;
+}
 
 inline constexpr std::uint32_t kMaxStackFrames = 64;
 // Longest event record, value included: token 2, gap 4, address 8, kind 1, flags 1, LEB128 of ip

@@ -611,6 +611,17 @@ void ExecutionEvents::OnThreadEnd(ThreadId thread) {
   state.stack_start = state.stack_end = state.thread_pointer = 0;
 }
 
+void ExecutionEvents::OnJoinBegin(ThreadId thread, ThreadId other) {
+  thread = Identity(thread);
+  // Where the join does not count, the thread comes after nothing.
+  if (ThreadOf(thread).ignored_synchronisation != 0 || !threads_.contains(other)) return;
+  Event event{};
+  event.kind = EventKind::kJoinBegin;
+  event.thread = thread;
+  event.other = other;
+  Feed(event);
+}
+
 // --- user-level threads
 
 ThreadId ExecutionEvents::Identity(ThreadId thread) const {

@@ -140,6 +140,7 @@ class ExecutionEvents : public ExecutionObserver {
                      std::uint64_t thread_pointer) override;
   void OnThreadRuns(ThreadId thread, pid_t tid) override;
   void OnThreadEnd(ThreadId thread) override;
+  void OnJoinBegin(ThreadId thread, ThreadId other) override;
   void OnNative(ThreadId thread) override { ThreadOf(thread).all_told = false; }
   void OnFiberStart(ThreadId thread, ThreadId fiber, std::uint64_t ip) override;
   void OnFiberSwitch(ThreadId thread, ThreadId fiber, bool orders, std::uint64_t left_start,

@@ -34,7 +34,8 @@ constexpr std::array<const char*, kEventKinds> kKindNames = {
     "happens-after", "fork",          "join",           "thread-end",     "barrier-enter",
     "barrier-leave", "clear-history", "copy-history",   "identity",       "track",
     "untrack",       "track-thread",  "untrack-thread", "sampling-begin", "sampling-end",
-    "missing-begin", "missing-end",   "moment",         "earlier-read",   "earlier-write"};
+    "missing-begin", "missing-end",   "moment",         "earlier-read",   "earlier-write",
+    "join-begin"};
 constexpr std::array<const char*, 5> kOrderNames = {"relaxed", "acquire", "release", "acq-rel",
                                                     "seq-cst"};
 
@@ -126,7 +127,8 @@ void PrintEvent(const Event& event, Sequence sequence) {
   if (event.order != MemoryOrder::kRelaxed) {
     text += fmt::format(" {}", kOrderNames[static_cast<std::size_t>(event.order)]);
   }
-  if (event.kind == EventKind::kFork || event.kind == EventKind::kJoin) {
+  if (event.kind == EventKind::kFork || event.kind == EventKind::kJoin ||
+      event.kind == EventKind::kJoinBegin) {
     text += fmt::format(" T{}", event.other);
   } else {
     text += fmt::format(" {:#x}", event.address);

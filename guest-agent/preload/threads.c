@@ -183,6 +183,14 @@ struct Join {
   struct ThreadEntry* entry;
 };
 
+/* Whether the wait may give up. */
+enum Patience { kLimited, kUnlimited };
+
+static void BeginJoin(const struct Join* join, enum Patience patience) {
+  if (join->entry && patience == kUnlimited)
+    Event(TRAPLINE_JOIN_BEGIN, (const void*)join->thread, 0, join->ip);
+}
+
 static void EndJoin(struct Join* join, int joined) {
   if (!join->entry) return;
   if (joined) {
@@ -197,9 +205,10 @@ static void EndJoin(struct Join* join, int joined) {
 static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
 
 /* The value of the expression `wait`, which waits for `thread` and gives 0 when it has ended. */
-#define JOIN(agent, thread_, wait)                        \
+#define JOIN(agent, thread_, patience, wait)              \
   if (!(agent)) return (wait);                            \
   struct Join join = {(thread_), CALLER, Claim(thread_)}; \
+  BeginJoin(&join, (patience));                           \
   int result;                                             \
   pthread_cleanup_push(JoinCancelled, &join);             \
   result = (wait);                                        \
@@ -208,24 +217,24 @@ static void JoinCancelled(void* argument) { EndJoin(argument, 0); }
   return result
 
 WRAPPER int pthread_join(pthread_t thread, void** value) {
-  JOIN(ReadyAgent(), thread, real.pthread_join(thread, value));
+  JOIN(ReadyAgent(), thread, kUnlimited, real.pthread_join(thread, value));
 }
 
 WRAPPER int pthread_tryjoin_np(pthread_t thread, void** value) {
-  JOIN(ReadyAgent(), thread, real.pthread_tryjoin_np(thread, value));
+  JOIN(ReadyAgent(), thread, kLimited, real.pthread_tryjoin_np(thread, value));
 }
 
 WRAPPER int pthread_timedjoin_np(pthread_t thread, void** value, const struct timespec* deadline) {
-  JOIN(ReadyAgent(), thread, real.pthread_timedjoin_np(thread, value, deadline));
+  JOIN(ReadyAgent(), thread, kLimited, real.pthread_timedjoin_np(thread, value, deadline));
 }
 
 WRAPPER int pthread_clockjoin_np(pthread_t thread, void** value, clockid_t clock,
                                  const struct timespec* deadline) {
-  JOIN(ReadyAgent(), thread, real.pthread_clockjoin_np(thread, value, clock, deadline));
+  JOIN(ReadyAgent(), thread, kLimited, real.pthread_clockjoin_np(thread, value, clock, deadline));
 }
 
 WRAPPER int thrd_join(thrd_t thread, int* value) {
-  JOIN(ReadyC11Agent(), thread, real.thrd_join(thread, value));
+  JOIN(ReadyC11Agent(), thread, kUnlimited, real.thrd_join(thread, value));
 }
 
 /* Nobody will wait for `thread`. */

@@ -275,7 +275,7 @@ void StdWriter::Write(const Event& event, std::string* out) {
     case EventKind::kCopyHistory:
       Renew(event.address, event.size);
       break;
-    default:
+    default:  // the format has no word for it, and what it means for others, kJoinBegin, say
       break;
   }
 }

@@ -196,6 +196,27 @@ TEST(Report, OfJoinedNeighboursNamesTheOneThatWasAccessed) {
   for (const Race& race : joined) EXPECT_LE(race.size, race.first.size);
 }
 
+// Thread 0 waits for thread 1; what that does to kX thread 2 knows, too.
+TEST(Forgetting, AThreadThatWaitsAndDoesSomethingCountsAgain) {
+  const auto races = [](const Event& event) {
+    std::vector<Event> trace{Fork(0, 1),   Fork(0, 2),    JoinBegin(0, 1), event,
+                             Write(1, kX), Release(1, 7), Acquire(2, 7)};
+    // So many that there is something to forget meanwhile.
+    for (std::uint64_t i = 1; i < 1000; ++i) trace.push_back(Read(2, kX + 0x10000 + 64 * i));
+    trace.push_back(Write(0, kX));
+    const auto detector = MakeDetector("fasttrack", {.all_races = true, .condense_from = 1});
+    for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
+    return detector->races().size();
+  };
+  for (const EventKind kind :
+       {EventKind::kRead, EventKind::kWrite, EventKind::kAtomicRead, EventKind::kAtomicRmw}) {
+    EXPECT_EQ(races(MakeEvent(kind, 0, kX + 0x4000, 8)), 1U) << static_cast<int>(kind);
+  }
+  EXPECT_EQ(races(Acquire(0, 9)), 1U);
+  // Who does nothing before the other one has ended comes after it, and nothing need be kept.
+  EXPECT_EQ(races(Read(1, kX + 0x4000)), 0U);
+}
+
 TEST(Report, OneRaceForEachPairOfInstructions) {
   std::vector<Event> trace{Fork(0, 1)};
   for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(0, kX + 8 * i, 8, 1));

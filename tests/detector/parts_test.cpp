@@ -24,6 +24,7 @@
 #include "detector/runtime_scopes.h"
 #include "detector/shadow_memory.h"
 #include "detector/slab_pool.h"
+#include "detector/synchronisation.h"
 #include "detector/vector_clock.h"
 #include "tests/detector/trace_builder.h"
 
@@ -456,6 +457,110 @@ TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
   EXPECT_FALSE(in_one(last - 999, last - 998));
   EXPECT_TRUE(in_one(last - 109, last - 108));
   EXPECT_FALSE(in_one(last - 109, last - 99));
+}
+
+// Threads 0 to 2 of which the last two know of the first one's event 2, at kKnown.
+class WaitingTest : public testing::Test {
+ protected:
+  WaitingTest() {
+    for (const Event& event : {Fork(0, 1), Fork(0, 2), Release(1, 7), Acquire(2, 7)}) Do(event);
+  }
+  void Do(const Event& event) {
+    synchronisation_.MoveTo(index_++);
+    synchronisation_.Apply(event);
+  }
+  // Whether that is known to all that count.
+  bool IsKnownToAll() const {
+    return synchronisation_.KnownToAll()[1] >= MomentClocks::MomentAt(2);
+  }
+
+  Synchronisation<MomentClocks> synchronisation_;
+  std::uint64_t index_ = 0;
+};
+
+TEST_F(WaitingTest, WhoWaitsForAnotherThreadNeedNotKnow) {
+  EXPECT_FALSE(IsKnownToAll());
+  Do(JoinBegin(0, 1));
+  EXPECT_TRUE(IsKnownToAll());
+  // The other one waits, too.
+  Do(JoinBegin(1, 2));
+  EXPECT_TRUE(IsKnownToAll());
+  Do(End(2));
+  Do(Join(1, 2));
+  EXPECT_TRUE(IsKnownToAll());
+}
+
+TEST_F(WaitingTest, AWaitEndsWithTheNextEvent) {
+  const Event events[] = {Acquire(0, 9),
+                          Release(0, 9),
+                          MakeEvent(EventKind::kAcquireShared, 0, 9),
+                          MakeEvent(EventKind::kReleaseShared, 0, 9),
+                          MakeEvent(EventKind::kHappensAfter, 0, 9),
+                          MakeEvent(EventKind::kBarrierEnter, 0, 9),
+                          MakeEvent(EventKind::kBarrierLeave, 0, 9),
+                          JoinBegin(0, 0),
+                          Fork(0, 3)};
+  for (const Event& event : events) {
+    Do(JoinBegin(0, 1));
+    ASSERT_TRUE(IsKnownToAll());
+    Do(event);
+    EXPECT_FALSE(IsKnownToAll()) << static_cast<int>(event.kind);
+  }
+  Do(End(3));
+  // What detectors ask for at an access.
+  for (const auto& access : {+[](Synchronisation<MomentClocks>& of) { of.EpochOf(0); },
+                             +[](Synchronisation<MomentClocks>& of) { of.MomentOf(0); },
+                             +[](Synchronisation<MomentClocks>& of) { of.NowOf(0); },
+                             +[](Synchronisation<MomentClocks>& of) { of.ClockOf(0); },
+                             +[](Synchronisation<MomentClocks>& of) { of.Increment(0); }}) {
+    const Epoch before = synchronisation_.LatestEpochOf(0);
+    Do(JoinBegin(0, 1));
+    ASSERT_TRUE(IsKnownToAll());
+    EXPECT_EQ(synchronisation_.LatestEpochOf(0), before);
+    access(synchronisation_);
+    EXPECT_FALSE(IsKnownToAll());
+  }
+}
+
+TEST_F(WaitingTest, WhatOthersDoToAThreadThatWaitsLeavesItWaiting) {
+  Do(JoinBegin(0, 1));
+  Do(MakeEvent(EventKind::kHappensBefore, 0, 9));
+  synchronisation_.LatestEpochOf(0);
+  EXPECT_FALSE(synchronisation_.HasEndedOrKnows(0, Epoch(1, MomentClocks::MomentAt(2))));
+  EXPECT_TRUE(IsKnownToAll());
+  // It goes on in the epoch that it has begun meanwhile.
+  EXPECT_EQ(synchronisation_.EpochOf(0), Epoch(0, MomentClocks::MomentAt(index_ - 1)));
+  EXPECT_FALSE(IsKnownToAll());
+}
+
+TEST_F(WaitingTest, NotForItselfNorForWhoIsNotThere) {
+  for (const ThreadId other : {0U, 3U, 1000U}) {
+    Do(JoinBegin(0, other));
+    EXPECT_FALSE(IsKnownToAll()) << other;
+  }
+  Do(JoinBegin(0, 3));
+  Do(Fork(1, 3));
+  EXPECT_FALSE(IsKnownToAll());
+  Do(End(3));
+  Do(JoinBegin(0, 3));
+  EXPECT_FALSE(IsKnownToAll());
+}
+
+// From then on it knows no more than when that one ended.
+TEST_F(WaitingTest, UntilTheOtherOneHasEnded) {
+  Do(JoinBegin(0, 1));
+  Do(End(1));
+  EXPECT_FALSE(IsKnownToAll());
+  Do(Join(0, 1));
+  EXPECT_TRUE(IsKnownToAll());
+}
+
+TEST_F(WaitingTest, ACircleWaitsForEver) {
+  Do(JoinBegin(1, 2));
+  Do(JoinBegin(2, 1));
+  EXPECT_FALSE(IsKnownToAll());
+  Do(JoinBegin(0, 2));
+  EXPECT_TRUE(synchronisation_.KnownToAll().empty());
 }
 
 TEST(AccessRecordTest, KeepsMomentAndPlace) {

@@ -363,6 +363,7 @@ class CacheFilter {
       case EventKind::kAcquireShared:
       case EventKind::kHappensAfter:
       case EventKind::kJoin:
+      case EventKind::kJoinBegin:
       case EventKind::kBarrierLeave:
         break;
       case EventKind::kClearHistory:

@@ -44,6 +44,11 @@ inline Event Join(ThreadId t, ThreadId child) {
   event.other = child;
   return event;
 }
+inline Event JoinBegin(ThreadId t, ThreadId child) {
+  Event event = MakeEvent(EventKind::kJoinBegin, t);
+  event.other = child;
+  return event;
+}
 inline Event End(ThreadId t) { return MakeEvent(EventKind::kThreadEnd, t); }
 inline Event Clear(ThreadId t, std::uint64_t address, std::uint64_t size) {
   return MakeEvent(EventKind::kClearHistory, t, address, size);

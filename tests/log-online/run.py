@@ -304,6 +304,30 @@ class Suite:
         self.offline(cwd, "log", "export", log, "-o", cwd / "text")
         expect("w(" in (cwd / "text").read_text(), "no write in the exported text")
 
+    def join_begin(self):
+        """Who waits for a thread says so, nothing else, and joins it next; text that other tools read has no word for it."""
+        cwd = self.directory("join-begin")
+        case = self.race_case("threads/join_clean.c")
+        log, _, _ = self.record(cwd, case, "--record-only")
+        events = re.findall(r"^\d+ (T\d+) (.*)", self.offline(cwd, "log", "dump", log), re.M)
+        begins = [(i, thread, event.split()) for i, (thread, event) in enumerate(events) if event.startswith("join-begin")]
+        expect(begins, "nobody waits")
+        for i, thread, event in begins:
+            following = next(other.split() for who, other in events[i + 1:] if who == thread)
+            expect(following[:2] == ["join", event[1]], event, following)
+        self.offline(cwd, "log", "export", log, "-o", cwd / "text")
+        exported = (cwd / "text").read_text()
+        expect("join(" in exported and "begin" not in exported, exported)
+
+    def repeats_before_a_wait(self):
+        """What a thread has repeated is told before it waits for another one, and not when that one comes for it."""
+        cwd = self.directory("repeats-before-a-wait")
+        log = cwd / "log"
+        self.run([self.trapline, "run", "--record-only", f"--log={log}", "--log-filter=fasttrack", "--repeats-after=0", "--", self.own("waiter")], cwd)
+        kinds = re.findall(r"^\d+ T0 (\S+)", self.offline(cwd, "log", "dump", log), re.M)
+        begin = kinds.index("join-begin")
+        expect("earlier-write" in kinds[:begin] and "earlier-write" not in kinds[begin:], kinds)
+
     def record_only(self):
         cwd = self.directory("record-only")
         log = cwd / "log"
@@ -556,7 +580,7 @@ class Suite:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
         for source in NEEDED:
             yield f"needed/{source}", lambda source=source: self.needed(source)
-        for name in ("compared", "filter_is_shorter", "late_repeats", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for name in ("compared", "filter_is_shorter", "late_repeats", "join_begin", "repeats_before_a_wait", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 

@@ -349,7 +349,10 @@ class Execution {
                       first.event.address + first.event.size, first.number);
       if (first.frees) first.event.kind = EventKind::kWrite;
     }
-    if (first.plain == nullptr) {
+    if (first.event.kind == EventKind::kJoinBegin) {
+      tables_.TellThose(*slots_[first.event.thread], handled_);
+      Tell(first.event);
+    } else if (first.plain == nullptr) {
       TellEndOfEpoch(first.event, first.number + 1);
     } else {
       Tell(first.event);
@@ -538,6 +541,21 @@ TEST(Repeats, OfWhatIsForgottenTheLastOneCounts) {
   execution.Do(Write(0, 0x1000, 8, 1));
   EXPECT_EQ(execution.repeats(), 3u);
   execution.Do(Write(1, 0x1000, 8, 2));
+  EXPECT_EQ(execution.detector().races().size(), 1u);
+}
+
+// What a thread has repeated is told before it waits, so that it does not end that.
+TEST(Repeats, AreToldBeforeTheirThreadWaits) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  WriteInEpochs(execution, 3, 8);
+  EXPECT_EQ(execution.repeats(), 2u);
+  execution.Do(JoinBegin(0, 1));
+  ASSERT_GE(execution.told().size(), 2u);
+  EXPECT_EQ(execution.told().back().kind, EventKind::kJoinBegin);
+  EXPECT_EQ(execution.told().end()[-2].kind, EventKind::kEarlierWrite);
+  execution.Do(Write(1, 0x1000, 8, 2));
+  EXPECT_EQ(execution.told().back().kind, EventKind::kWrite);
   EXPECT_EQ(execution.detector().races().size(), 1u);
 }
 

@@ -128,17 +128,19 @@ TEST_F(LogFileTest, OtherFilesAreRefused) {
 TEST_F(LogFileTest, LogsOfTheFormatBeforeAreRead) {
   const std::string path = scratch_ / "file";
   WriteRandomLog(path, 1, 10, 1);
-  std::string bytes = ReadFile(path);
-  FileHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  header.version = kOldestLogVersion;
-  header.checksum = Crc32c(&header, offsetof(FileHeader, checksum));
-  std::memcpy(bytes.data(), &header, sizeof header);
-  WriteFile(path, bytes);
-  LogIndex older;
-  EXPECT_EQ(older.Open(path).message(), "");
-  EXPECT_EQ(older.version(), kOldestLogVersion);
-  EXPECT_EQ(older.events(), 10U);
+  for (std::uint32_t version = kOldestLogVersion; version < kLogVersion; ++version) {
+    std::string bytes = ReadFile(path);
+    FileHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    header.version = version;
+    header.checksum = Crc32c(&header, offsetof(FileHeader, checksum));
+    std::memcpy(bytes.data(), &header, sizeof header);
+    WriteFile(path, bytes);
+    LogIndex older;
+    EXPECT_EQ(older.Open(path).message(), "");
+    EXPECT_EQ(older.version(), version);
+    EXPECT_EQ(older.events(), 10U);
+  }
 }
 
 // What a damaged log still gives must be the beginning of what was written.

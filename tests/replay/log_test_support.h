@@ -56,7 +56,9 @@ class RandomEvents {
     Event event{};
     event.kind = static_cast<EventKind>(Pick(kEventKinds));
     if (Pick(4) != 0) event.kind = static_cast<EventKind>(Pick(2));
-    if (Pick(8) == 0) event.order = static_cast<MemoryOrder>(Pick(5));
+    // Of later kinds the log does not hold it.
+    if (event.kind < EventKind::kJoinBegin && Pick(8) == 0)
+      event.order = static_cast<MemoryOrder>(Pick(5));
     event.thread = static_cast<ThreadId>(Pick(threads_));
     event.address = Number();
     event.size = Pick(3) == 0 ? Number() : std::uint64_t{1} << Pick(5);

@@ -40,7 +40,9 @@ class Generator {
     bool ended = false;
     bool joined = false;
     std::uint64_t barrier = 0;  // waits there
-    std::vector<Held> held;     // innermost last
+    ThreadId waits_for = 0;     // and is the only one to do so
+    bool awaited = false;
+    std::vector<Held> held;  // innermost last
   };
   struct Barrier {
     std::size_t wanted = 0;
@@ -70,6 +72,10 @@ class Generator {
     if (threads_[t].ended) return;
     if (threads_[t].barrier != 0) {
       LeaveBarrier(t);
+      return;
+    }
+    if (threads_[t].waits_for != 0) {
+      Wait(t);
       return;
     }
     const std::uint64_t choice = Below(100);
@@ -163,10 +169,35 @@ class Generator {
   void Join(ThreadId t) {
     if (!options_.joins) return;
     for (ThreadId u = 1; u < threads_.size(); ++u) {
-      if (u == t || !threads_[u].ended || threads_[u].joined) continue;
+      if (u == t || !threads_[u].ended || threads_[u].joined || threads_[u].awaited) continue;
       threads_[u].joined = true;
       Add(EventKind::kJoin, t).other = u;
       return;
+    }
+    BeginJoin(t);
+  }
+
+  void BeginJoin(ThreadId t) {
+    const auto u = static_cast<ThreadId>(Below(threads_.size()));
+    if (u == 0 || threads_[u].awaited || threads_[u].joined) return;
+    for (ThreadId v = u; v != 0; v = threads_[v].waits_for) {
+      if (v == t) return;  // for ever
+    }
+    threads_[u].awaited = true;
+    threads_[t].waits_for = u;
+    Add(EventKind::kJoinBegin, t).other = u;
+  }
+
+  // What it has lost may be told meanwhile.
+  void Wait(ThreadId t) {
+    const ThreadId u = threads_[t].waits_for;
+    if (threads_[u].ended) {
+      if (!OneIn(4)) return;  // the others go on meanwhile
+      threads_[u].joined = true;
+      threads_[t].waits_for = 0;
+      Add(EventKind::kJoin, t).other = u;
+    } else if (options_.keys > 0 && OneIn(8)) {
+      Add(EventKind::kHappensBefore, t, kKeys + 8 * Below(options_.keys));
     }
   }
 
@@ -261,6 +292,8 @@ const char* NameOf(EventKind kind) {
       return "clear-history";
     case EventKind::kCopyHistory:
       return "copy-history";
+    case EventKind::kJoinBegin:
+      return "join-begin";
     default:
       return "other";
   }
@@ -280,8 +313,14 @@ bool IsWellFormed(const std::vector<Event>& trace) {
   std::set<ThreadId> alive{0};
   std::set<ThreadId> gone;
   std::set<std::pair<std::uint64_t, ThreadId>> waiting;
+  std::map<ThreadId, ThreadId> joining;
   for (const Event& e : trace) {
     if (!alive.contains(e.thread) || gone.contains(e.thread)) return false;
+    if (const auto joins = joining.find(e.thread);
+        joins != joining.end() && e.kind != EventKind::kHappensBefore) {
+      if (e.kind != EventKind::kJoin || e.other != joins->second) return false;
+      joining.erase(joins);
+    }
     Lock& lock = locks[e.address];
     switch (e.kind) {
       case EventKind::kAcquire:
@@ -309,6 +348,10 @@ bool IsWellFormed(const std::vector<Event>& trace) {
         break;
       case EventKind::kJoin:
         if (!gone.contains(e.other)) return false;
+        break;
+      case EventKind::kJoinBegin:
+        if (!alive.contains(e.other) || e.other == e.thread) return false;
+        joining[e.thread] = e.other;
         break;
       case EventKind::kBarrierEnter:
         if (!waiting.insert({e.address, e.thread}).second) return false;

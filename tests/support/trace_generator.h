@@ -22,7 +22,7 @@ struct TraceOptions {
   bool atomics = true;
   bool remaps = true;    // clear and copy history
   bool overlaps = true;  // accesses of all sizes and alignments, some long; otherwise whole words
-  bool joins = true;     // otherwise threads are never joined
+  bool joins = true;     // otherwise threads are never joined, nor waited for
   int words = 4;         // 8-byte words of memory that are accessed
   int locations =
       0;  // instructions: 0 = each event has its own; n = one of n for each address and kind
@@ -32,7 +32,8 @@ struct TraceOptions {
 std::vector<Event> GenerateTrace(const TraceOptions& options);
 
 // Whether the events could have happened in this order: locks are held by whom they exclude others
-// for, threads act only between fork and join, barriers are left only after they were entered.
+// for, threads act only between fork and join, barriers are left only after they were entered, and
+// who waits for another thread joins it next.
 bool IsWellFormed(const std::vector<Event>& trace);
 
 // A part of `trace` for which `fails` holds still, and none of whose events can be left out alone.
