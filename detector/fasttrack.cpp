@@ -181,6 +181,13 @@ void FastTrack::OnPair(const Event& event, std::uint64_t index, Cell cells) {
   OrderByRule(index);
 }
 
+void FastTrack::ForgetKnownAtomics() {
+  const VectorClock known = synchronisation_.KnownToAll();
+  synchronisation_.NoteForgotten(known);
+  ForgetAtomics(known);
+  forget_atomics_at_ = ForgetAtomicsAt();
+}
+
 void FastTrack::OnMoment(ThreadId thread, std::uint64_t moment) {
   if (thread >= moments_.size()) moments_.resize(thread + 1);
   MomentHistory& moments = moments_[thread];
@@ -211,6 +218,8 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {
   analysis_.Clear(address, size);
   ClearAtomics(address, size);
+  if (forget_atomics_from_ != 0)
+    forget_atomics_at_ = std::min(forget_atomics_at_, ForgetAtomicsAt());
 }
 
 void FastTrack::OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {

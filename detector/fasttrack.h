@@ -182,6 +182,7 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
       : HappensBeforeDetector(options, interface), name_(name) {
     if (options.condense_from == 0) return;
     analysis_.SetCondensing(options.condense_from);
+    forget_atomics_at_ = forget_atomics_from_ = options.condense_from;
     synchronisation_.clocks().RememberReleases();
   }
 
@@ -229,6 +230,12 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
       moments_[event.thread] = {};  // nothing is known of the thread any more
     HappensBeforeDetector::OnSynchronise(event, index);
   }
+  void OnAtomic(const Event& event, std::uint64_t index, bool access_counts,
+                bool synchronisation_counts) {
+    if (atomics_.cell_bytes() >= forget_atomics_at_) [[unlikely]]
+      ForgetKnownAtomics();
+    HappensBeforeDetector::OnAtomic(event, index, access_counts, synchronisation_counts);
+  }
   void OnMoment(ThreadId thread, std::uint64_t moment);
   void OnEarlier(const Event& event, std::uint64_t index);
   bool TakesRepeats() const override { return true; }
@@ -257,10 +264,17 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
   // The same for an access to two words, InEpoch or not.
   [[gnu::noinline]] void OnPair(const Event& event, std::uint64_t index, Cell cells);
 
+  [[gnu::noinline]] void ForgetKnownAtomics();
+  std::uint64_t ForgetAtomicsAt() const {
+    return std::max(forget_atomics_from_, 2 * atomics_.cell_bytes());
+  }
+
   // By thread. Repeats are told long before what is kept here ends.
   std::vector<MomentHistory> moments_;
 
   FastTrackAnalysis analysis_;
+  std::uint64_t forget_atomics_from_ = 0;  // bytes of cells, those of four words 32; 0 = never
+  std::uint64_t forget_atomics_at_ = ~std::uint64_t{0};
   std::string_view name_;
 };
 

@@ -146,6 +146,12 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     atomics_.Clear(address, size);
     if (atomics_.empty()) atomic_lines_.Clear();
   }
+  // What `known` covers, a clock that those of all threads include that may do something, can
+  // neither race with what they do nor order it.
+  void ForgetAtomics(const VectorClock& known) {
+    atomics_.Forget([&](const Atomics& cell) { return atomic_memory_.IsCoveredBy(cell, known); });
+    if (atomics_.empty()) atomic_lines_.Clear();
+  }
   void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
     synchronisation_.CopyObjects(destination, source, size);
     if (atomics_.empty()) return;

@@ -71,6 +71,18 @@ class MomentAtomics {
 
   VectorClock& ReleasedIn(Cell& cell) { return Get(cell).released; }
 
+  // Whether whoever has that clock comes after all accesses, and all that was released by them.
+  bool IsCoveredBy(const Cell& cell, const VectorClock& clock) const {
+    if (cell.empty()) return true;
+    bool covered = true;
+    const auto look = [&](const AccessRecord& record) {
+      covered = covered && record.moment() <= clock[ThreadOf(record)];
+    };
+    cell.accesses_->reads.ForEach(look);
+    cell.accesses_->writes.ForEach(look);
+    return covered && clock.Covers(cell.accesses_->released);
+  }
+
   // The epoch of `entry` is its moment.
   void Put(Cell& cell, std::uint64_t address, const TimedAccess& entry) {
     const PlaceId place = places_.IdOf(AccessPlace::MakeAtomic(entry.access, WordOf(address)));

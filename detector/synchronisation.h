@@ -95,7 +95,7 @@ class Synchronisation {
   Epoch MomentOf(ThreadId thread) { return clocks_.NowOf(StateOf(thread).clock); }
   // As MomentClocks has it.
   bool InOneEpoch(ThreadId thread, Clock a, Clock b) {
-    return clocks_.InOneEpoch(StateOf(thread).clock, a, b);
+    return clocks_.InOneEpoch(Undisturbed(thread).clock, a, b);
   }
   // What follows happens at this position in the stream, which never falls.
   void MoveTo(std::uint64_t index) { clocks_.MoveTo(index); }
@@ -253,6 +253,19 @@ class Synchronisation {
     }
   }
 
+  // What `known` covers has been forgotten, and what was released with it. Threads that turn up all
+  // the same, started by nobody or while they wait, come after it: what of it was released to them
+  // cannot be told any more.
+  void NoteForgotten(VectorClock known) {
+    // What a thread alone knows of itself is all that is to come, too.
+    for (ThreadId thread = 0; thread < threads_.size(); ++thread) {
+      const Clock now = clocks_.NowOf(threads_[thread].clock).clock();
+      if (known[thread] > now) known.Set(thread, now);
+    }
+    has_forgotten_ = true;
+    forgotten_.Join(known);
+  }
+
   // The clock that all threads' clocks include when they do something next, and so those of all
   // threads that they may start. Who waits for the end of another one (kJoinBegin) will know by
   // then what that one knows now, and need not be asked; unless that one has ended, for what others
@@ -347,6 +360,7 @@ class Synchronisation {
       ++unstarted_;
       clocks_.Start(state.clock, thread);
     }
+    if (has_forgotten_) Join(state, forgotten_);
     state.epoch = clocks_.EpochOf(state.clock);
     return state;
   }
@@ -388,6 +402,8 @@ class Synchronisation {
   Clocks clocks_;
   LockEdges lock_edges_;
   std::vector<ThreadState> threads_;
+  ObjectClock forgotten_;  // NoteForgotten
+  bool has_forgotten_ = false;
   unsigned unstarted_ = 0;  // of them are not known to have been started by another one
   std::unordered_map<std::uint64_t, Lock> locks_;  // none is ever taken out
   std::unique_ptr<KnownLocks> known_locks_;

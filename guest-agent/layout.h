@@ -99,7 +99,7 @@
 #define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x200000)
 #define TRAPLINE_REPEAT_BLOCK_BITS 20
 #define TRAPLINE_REPEAT_USE_BITS 5
-#define TRAPLINE_REPEAT_LINE_BITS 18   // log2 of the most lines that a table has, of 64 bytes each
+#define TRAPLINE_REPEAT_LINE_BITS 17   // log2 of the most lines that a table has, of 64 bytes each
 #define TRAPLINE_REPEAT_TOLD_SHIFT 48  // in the first word of one
 #define TRAPLINE_REPEAT_BYTEWISE_BIT 47
 #define TRAPLINE_REPEAT_LINE_USE 8
@@ -118,7 +118,7 @@
 #define TRAPLINE_CACHE_END 0x78000000
 // The threads' tables of it: where hardly a program has memory of its own.
 #define TRAPLINE_REPEAT_TABLES 0x2f0000000000
-#define TRAPLINE_REPEAT_TABLES_END 0x2f0014000000
+#define TRAPLINE_REPEAT_TABLES_END 0x2f000a000000
 // From this kind on (TRAPLINE_ALLOCATE in events.h) an event matters later even if there is one
 // thread only.
 #define TRAPLINE_FIRST_LASTING_EVENT 11

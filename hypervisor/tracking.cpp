@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hypervisor/clock.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
 
@@ -830,13 +831,20 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
 
 // What others learn from now on may be forgotten before the thread has heard of it. So all that it
 // has done is told first, as where it ends.
-void Tracking::OnJoinBeginLocked(ThreadId thread, const ThreadState& state,
+void Tracking::OnJoinBeginLocked(ThreadId thread, ThreadState& state,
                                  std::uint64_t thread_pointer) {
   if (!active() || thread_pointer == 0) return;
   const auto other = std::ranges::find_if(
       states_, [&](const auto& known) { return known.second.thread_pointer == thread_pointer; });
   if (other == states_.end()) return;  // it has ended
+  // That takes some milliseconds where the thread has much: a sixteenth of the time at most, but
+  // for the first 20 ms.
+  constexpr std::uint64_t kAlwaysSpent = 20'000'000;
+  const std::uint64_t now = Nanoseconds(CLOCK_MONOTONIC);
+  if (state.first_join_begin == 0) state.first_join_begin = now;
+  if (state.join_begins_took > kAlwaysSpent + (now - state.first_join_begin) / 16) return;
   if (state.repeat_slot) repeats_.TellThose(*state.repeat_slot, handled_);
+  state.join_begins_took += Nanoseconds(CLOCK_MONOTONIC) - now;
   Observer().OnJoinBegin(thread, other->first);
 }
 

@@ -178,7 +178,8 @@ class Tracking {
     UnseenLoads loads;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
     UserLevelThreads::Carried carried;
-    std::optional<unsigned> repeat_slot;                               // RepeatTables::Add
+    std::optional<unsigned> repeat_slot;                       // RepeatTables::Add
+    std::uint64_t first_join_begin = 0, join_begins_took = 0;  // ns of CLOCK_MONOTONIC; 0: none
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known
 
     // Of the frame that has this number in CacheThread::frames; 0: not known.
@@ -259,7 +260,7 @@ class Tracking {
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
   // `thread` begins to wait for the end of the one with this thread pointer.
-  void OnJoinBeginLocked(ThreadId thread, const ThreadState& state, std::uint64_t thread_pointer);
+  void OnJoinBeginLocked(ThreadId thread, ThreadState& state, std::uint64_t thread_pointer);
   // The thread touches `address`, its own variables perhaps.
   void NoteStorageLocked(ThreadId thread, ThreadState& state, std::uint64_t address) {
     if (state.carried.task_thread && !state.carried.task_is_of_thread &&

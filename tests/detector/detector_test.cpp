@@ -217,6 +217,68 @@ TEST(Forgetting, AThreadThatWaitsAndDoesSomethingCountsAgain) {
   EXPECT_EQ(races(Read(1, kX + 0x4000)), 0U);
 }
 
+// To look whether what it did may be joined is nothing that a thread does.
+TEST(Forgetting, GoesOnWhenNeighboursOfAThreadThatWaitsAreJoined) {
+  std::vector<Event> trace{Fork(0, 1), Fork(0, 2)};
+  for (std::uint64_t i = 0; i < 64; ++i) {  // in as many epochs: never joined
+    trace.push_back(Write(0, kX + 0x8000 + 8 * i, 8, 1));
+    trace.push_back(Release(0, 9));
+  }
+  trace.push_back(JoinBegin(0, 1));
+  const auto read_much = [&](std::uint64_t from, std::uint64_t count) {  // which makes it look
+    for (std::uint64_t i = 0; i < count; ++i) trace.push_back(Read(2, kX + from + 64 * i));
+  };
+  read_much(0x10000, 1000);
+  for (const Event& event : {Write(1, kX), Release(1, 7), Acquire(2, 7)}) trace.push_back(event);
+  read_much(0x100000, 10'000);
+  trace.push_back(Write(0, kX));
+  const auto detector = MakeDetector("fasttrack", {.all_races = true, .condense_from = 1});
+  for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
+  EXPECT_EQ(detector->races().size(), 0U);
+}
+
+// Thread 0 waits for thread 1, and a signal has it look meanwhile; threads 1 to 3 know of what is
+// published. Nobody knows of thread 3's write, beside that of thread 1.
+std::size_t RacesOfOneThatWaits(const std::vector<Event>& looks, std::uint64_t condense_from) {
+  std::vector<Event> trace{Fork(0, 1),
+                           Fork(0, 2),
+                           Fork(0, 3),
+                           JoinBegin(0, 1),
+                           Write(3, kX + 8),
+                           Write(1, kX),
+                           Atomic(EventKind::kAtomicRmw, 1, kX + 0x1040, MemoryOrder::kRelaxed),
+                           Atomic(EventKind::kAtomicWrite, 1, kX + 0x1000, MemoryOrder::kRelease),
+                           Atomic(EventKind::kAtomicRead, 2, kX + 0x1000, MemoryOrder::kAcquire),
+                           Release(2, 7),
+                           Acquire(1, 7),
+                           Acquire(3, 7)};
+  for (std::uint64_t i = 1; i < 100; ++i) {
+    trace.push_back(Atomic(EventKind::kAtomicRmw, 2, kX + 0x2000 + 64 * i, MemoryOrder::kRelaxed));
+  }
+  trace.insert(trace.end(), looks.begin(), looks.end());
+  const auto detector =
+      MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
+  for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
+  return detector->races().size();
+}
+
+TEST(Forgetting, WhatWasReleasedOrdersAThreadThatWaits) {
+  const std::vector<Event> looks{
+      Atomic(EventKind::kAtomicRead, 0, kX + 0x1000, MemoryOrder::kAcquire), Read(0, kX)};
+  EXPECT_EQ(RacesOfOneThatWaits(looks, 0), 0U);
+  EXPECT_EQ(RacesOfOneThatWaits(looks, 1), 0U);
+  // What was not published is not forgotten.
+  EXPECT_EQ(RacesOfOneThatWaits({looks[0], Read(0, kX + 8)}, 1), 1U);
+}
+
+TEST(Forgetting, IsOfAtomicAccessesToo) {
+  const Event write = Write(0, kX + 0x1040);
+  EXPECT_GT(RacesOfOneThatWaits({write}, 0), 0U);
+  EXPECT_EQ(RacesOfOneThatWaits({write}, 1), 0U);
+  // One that goes on for itself has nothing forgotten that it does not know of.
+  EXPECT_GT(RacesOfOneThatWaits({Write(2, kX + 0x2040), Write(0, kX + 0x2040)}, 1), 0U);
+}
+
 TEST(Report, OneRaceForEachPairOfInstructions) {
   std::vector<Event> trace{Fork(0, 1)};
   for (std::uint64_t i = 0; i < 100; ++i) trace.push_back(Write(0, kX + 8 * i, 8, 1));
