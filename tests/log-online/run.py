@@ -307,8 +307,8 @@ class Suite:
     def join_begin(self):
         """Who waits for a thread says so, nothing else, and joins it next; text that other tools read has no word for it."""
         cwd = self.directory("join-begin")
-        case = self.race_case("threads/join_clean.c")
-        log, _, _ = self.record(cwd, case, "--record-only")
+        log = cwd / "log"
+        self.run([self.trapline, "run", "--record-only", f"--log={log}", "--", self.own("waiter")], cwd)
         events = re.findall(r"^\d+ (T\d+) (.*)", self.offline(cwd, "log", "dump", log), re.M)
         begins = [(i, thread, event.split()) for i, (thread, event) in enumerate(events) if event.startswith("join-begin")]
         expect(begins, "nobody waits")

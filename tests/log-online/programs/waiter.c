@@ -8,7 +8,7 @@ static sem_t go;
 
 static void* Reader(void* argument) {
   sem_wait(&go);
-  usleep(20000);  // until the other one waits
+  usleep(500000);  // the other one waits by then, on a busy machine, too
   return value == 100 ? argument : NULL;
 }
 
