@@ -50,7 +50,8 @@ enum class EventKind : std::uint8_t {
   kMoment,       // from moment `aux` on the thread's clock is what it is now
   kEarlierRead,  // what the thread read or wrote before, it did again, last at moment `aux`; nobody
   kEarlierWrite,  // else did anything in between that the access could race with
-  kJoinBegin      // thread begins to wait for the end of `other`, and does nothing before that
+  // Of any execution again:
+  kJoinBegin  // thread begins to wait for the end of `other`, and does nothing before that
 };
 
 // C++11 memory orders as far as they are known; kSeqCst where nothing better is.

@@ -76,7 +76,7 @@ class MomentAtomics {
     if (cell.empty()) return true;
     bool covered = true;
     const auto look = [&](const AccessRecord& record) {
-      covered = covered && record.moment() <= clock[ThreadOf(record)];
+      covered = covered && Covers(clock, record);
     };
     cell.accesses_->reads.ForEach(look);
     cell.accesses_->writes.ForEach(look);
@@ -106,7 +106,7 @@ class MomentAtomics {
     if (cell.empty()) return;
     const auto visit_those = [&](const RecordHistory& history) {
       history.ForEach([&](const AccessRecord& record) {
-        if (record.moment() > clock[ThreadOf(record)]) visit(Unpack(record, address));
+        if (!Covers(clock, record)) visit(Unpack(record, address));
       });
     };
     visit_those(cell.accesses_->writes);
@@ -151,6 +151,9 @@ class MomentAtomics {
     cell.accesses_->writes.Transform(change);
   }
   ThreadId ThreadOf(const AccessRecord& record) const { return places_.ThreadOf(record.place()); }
+  bool Covers(const VectorClock& clock, const AccessRecord& record) const {
+    return record.moment() <= clock[ThreadOf(record)];
+  }
   TimedAccess Unpack(const AccessRecord& record, std::uint64_t address) const {
     const AccessPlace& place = places_[record.place()];
     return {.epoch = Epoch(place.thread, record.moment()),

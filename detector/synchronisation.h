@@ -262,7 +262,6 @@ class Synchronisation {
       const Clock now = clocks_.NowOf(threads_[thread].clock).clock();
       if (known[thread] > now) known.Set(thread, now);
     }
-    has_forgotten_ = true;
     forgotten_.Join(known);
   }
 
@@ -360,7 +359,7 @@ class Synchronisation {
       ++unstarted_;
       clocks_.Start(state.clock, thread);
     }
-    if (has_forgotten_) Join(state, forgotten_);
+    clocks_.Join(state.clock, forgotten_);
     state.epoch = clocks_.EpochOf(state.clock);
     return state;
   }
@@ -402,8 +401,7 @@ class Synchronisation {
   Clocks clocks_;
   LockEdges lock_edges_;
   std::vector<ThreadState> threads_;
-  ObjectClock forgotten_;  // NoteForgotten
-  bool has_forgotten_ = false;
+  ObjectClock forgotten_;   // NoteForgotten
   unsigned unstarted_ = 0;  // of them are not known to have been started by another one
   std::unordered_map<std::uint64_t, Lock> locks_;  // none is ever taken out
   std::unique_ptr<KnownLocks> known_locks_;

@@ -204,9 +204,7 @@ TEST(Forgetting, AThreadThatWaitsAndDoesSomethingCountsAgain) {
     // So many that there is something to forget meanwhile.
     for (std::uint64_t i = 1; i < 1000; ++i) trace.push_back(Read(2, kX + 0x10000 + 64 * i));
     trace.push_back(Write(0, kX));
-    const auto detector = MakeDetector("fasttrack", {.all_races = true, .condense_from = 1});
-    for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
-    return detector->races().size();
+    return RunOn("fasttrack", trace, {.condense_from = 1})->races().size();
   };
   for (const EventKind kind :
        {EventKind::kRead, EventKind::kWrite, EventKind::kAtomicRead, EventKind::kAtomicRmw}) {
@@ -232,9 +230,7 @@ TEST(Forgetting, GoesOnWhenNeighboursOfAThreadThatWaitsAreJoined) {
   for (const Event& event : {Write(1, kX), Release(1, 7), Acquire(2, 7)}) trace.push_back(event);
   read_much(0x100000, 10'000);
   trace.push_back(Write(0, kX));
-  const auto detector = MakeDetector("fasttrack", {.all_races = true, .condense_from = 1});
-  for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
-  EXPECT_EQ(detector->races().size(), 0U);
+  EXPECT_EQ(RunOn("fasttrack", trace, {.condense_from = 1})->races().size(), 0U);
 }
 
 // Thread 0 waits for thread 1, and a signal has it look meanwhile; threads 1 to 3 know of what is
@@ -256,10 +252,7 @@ std::size_t RacesOfOneThatWaits(const std::vector<Event>& looks, std::uint64_t c
     trace.push_back(Atomic(EventKind::kAtomicRmw, 2, kX + 0x2000 + 64 * i, MemoryOrder::kRelaxed));
   }
   trace.insert(trace.end(), looks.begin(), looks.end());
-  const auto detector =
-      MakeDetector("fasttrack", {.all_races = true, .condense_from = condense_from});
-  for (std::size_t i = 0; i < trace.size(); ++i) detector->OnEvent(trace[i], i);
-  return detector->races().size();
+  return RunOn("fasttrack", trace, {.condense_from = condense_from})->races().size();
 }
 
 TEST(Forgetting, WhatWasReleasedOrdersAThreadThatWaits) {

@@ -459,7 +459,7 @@ TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
   EXPECT_FALSE(in_one(last - 109, last - 99));
 }
 
-// Threads 0 to 2 of which the last two know of the first one's event 2, at kKnown.
+// Threads 0 to 2, the last two of which know of event 2, a release by thread 1.
 class WaitingTest : public testing::Test {
  protected:
   WaitingTest() {
