@@ -49,6 +49,103 @@ trapline_agent_exceptions:
     .endr
     .balign TRAPLINE_SLOT_SIZE
 
+// #PF's gate where native code that meets shared pages goes over to the code cache by itself (redirect.h). The frame lies
+// at FRAME. The program's stack may not be in view: who faults here, or is interrupted, is put back to where it was
+// (GuestThread::AbandonRedirect), which up to `saved` takes its registers as they are, and rsi for the redirect.
+    .set FRAME, TRAPLINE_FAULT_STACK_TOP - 48           // error code, rip, cs, rflags, rsp, ss
+    .macro REDIRECT_REGISTERS operation, registers:vararg
+    .irp register, \registers
+    \operation %\register
+    .endr
+    .endm
+    .balign 64
+    .globl trapline_agent_redirect, trapline_agent_redirect_saved, trapline_agent_redirect_end
+trapline_agent_redirect:
+    cmpq $0, TRAPLINE_THREAD_REDIRECT
+    je trapline_agent_exceptions + 14 * TRAPLINE_SLOT_SIZE
+    REDIRECT_REGISTERS push, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+    pushq FRAME
+    popq TRAPLINE_THREAD_REDIRECT_ERROR
+    pushq FRAME + 8
+    popq TRAPLINE_THREAD_REDIRECT_RIP
+    pushq FRAME + 24
+    popq TRAPLINE_THREAD_REDIRECT_RFLAGS
+    pushq FRAME + 32
+    popq TRAPLINE_THREAD_REDIRECT_RSP
+    movq $0, TRAPLINE_THREAD_REDIRECT
+trapline_agent_redirect_saved:
+    testl $0x100, TRAPLINE_THREAD_REDIRECT_RFLAGS       // single-stepped
+    jnz 6f
+    mov TRAPLINE_REDIRECTS, %r11                        // version
+    mov TRAPLINE_REDIRECT_GENERATION, %rax
+    xchg %rax, TRAPLINE_THREAD_REDIRECT_ENTERED         // before the look, for whoever empties the cache
+    mov TRAPLINE_THREAD_REDIRECT_RIP, %rax
+    mov %rax, %rsi
+    shr $10, %rsi
+    xor %eax, %esi
+    and $((1 << TRAPLINE_REDIRECT_SET_BITS) - 1), %esi
+    shl $TRAPLINE_REDIRECT_SET_SIZE_BITS, %esi
+    add $TRAPLINE_REDIRECT_SETS, %esi
+1:  cmp %rax, (%rsi)
+    je 3f
+2:  add $TRAPLINE_REDIRECT_SIZE, %esi
+    test $((1 << TRAPLINE_REDIRECT_SET_SIZE_BITS) - 1), %esi
+    jnz 1b
+    jmp 6f
+3:  cmpl $0, TRAPLINE_REDIRECT_CACHED(%rsi)
+    je 2b
+    mov TRAPLINE_REDIRECT_FRAMES(%rsi), %edi
+    mov TRAPLINE_REDIRECT_FRAME_COUNT(%rsi), %r10d
+    mov TRAPLINE_THREAD_REDIRECT_RSP, %rdx
+    mov %r10d, %r8d
+    shl $4, %r8d
+    add $(TRAPLINE_CACHE_THREAD + 16), %r8d             // behind the innermost frame
+    jmp 5f
+4:  mov (%rdi), %r9
+    add %rdx, %r9
+    mov 8(%rdi), %rcx
+    cmp %rcx, (%r9)
+    jne 2b
+    not %r9
+    sub $16, %r8d
+    mov %r9, (%r8)
+    mov %rcx, 8(%r8)
+    add $16, %edi
+5:  dec %r10d
+    jns 4b
+    movq $0, TRAPLINE_CACHE_THREAD                      // nothing is known of what called the outermost one
+    movq $0, TRAPLINE_CACHE_THREAD + 8
+    mov TRAPLINE_REDIRECT_FRAME_COUNT(%rsi), %r8d
+    shl $4, %r8d
+    add $(TRAPLINE_CACHE_THREAD + 16), %r8d
+    mov TRAPLINE_REDIRECT_CACHED(%rsi), %ecx
+    jrcxz 6f                                            // given up meanwhile
+    cmp %r11, TRAPLINE_REDIRECTS
+    jne 6f
+    mov %r8, TRAPLINE_CACHE_NEXT_FRAME
+    mov %rsi, TRAPLINE_THREAD_REDIRECT_BY
+    incl TRAPLINE_REDIRECT_HITS(%rsi)
+    rdtsc
+    shl $32, %rdx
+    or %rdx, %rax
+    mov %rax, TRAPLINE_THREAD_REDIRECT_TIME
+    cmpq $0, TRAPLINE_REDIRECT_READS_FS_BASE
+    je 1f
+    rdfsbase %rax
+    mov %rax, TRAPLINE_CACHE_FS_BASE
+1:  mov TRAPLINE_THREAD_REDIRECT_STAY, %rax
+    mov %rax, TRAPLINE_CACHE_LEAVE_AFTER
+    mov %rcx, FRAME + 8
+    movq $0, TRAPLINE_THREAD_NATIVE
+    REDIRECT_REGISTERS pop, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+    lea 8(%rsp), %rsp
+    iretq
+6:  movq $0, TRAPLINE_THREAD_REDIRECT_ENTERED
+    REDIRECT_REGISTERS pop, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+    movq $1, TRAPLINE_THREAD_REDIRECT
+    jmp trapline_agent_exceptions + 14 * TRAPLINE_SLOT_SIZE
+trapline_agent_redirect_end:
+
 // SYSCALL entries. Which of the two LSTAR names depends on the ring SYSCALL arrives in.
 // RCX = return address, R11 = flags, all other registers the program's.
     .balign 64
@@ -629,6 +726,19 @@ trapline_agent_probe_skip:          // #PF entry: goes on after the faulting ins
     addq $(trapline_agent_probe_next - trapline_agent_probe_fault), 8(%rsp)
     lea 8(%rsp), %rsp
     iretq
+    .globl trapline_agent_probe_fs_base
+trapline_agent_probe_fs_base:
+    rdfsbase %rax
+    out %al, $TRAPLINE_PORT_PROBE
+    .globl trapline_agent_probe_redirect, trapline_agent_probe_redirect_fault, trapline_agent_probe_redirected
+trapline_agent_probe_redirect:      // rdi = how many faults to redirect
+    movq $1, TRAPLINE_THREAD_REDIRECT
+trapline_agent_probe_redirect_fault:
+    movabs 0, %al
+trapline_agent_probe_redirected:
+    dec %rdi
+    jnz trapline_agent_probe_redirect
+    out %al, $TRAPLINE_PORT_PROBE
     .balign 16
 trapline_agent_end:
     .section .note.GNU-stack, "", @progbits

@@ -19,6 +19,9 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_futex_answered[], trapline_agent_resume[], trapline_agent_resume_vector[],
     trapline_agent_save_vector[], trapline_agent_probe_out[], trapline_agent_probe_tsc[],
     trapline_agent_probe_syscall[], trapline_agent_probe_fault[], trapline_agent_probe_skip[],
+    trapline_agent_redirect[], trapline_agent_redirect_saved[], trapline_agent_redirect_end[],
+    trapline_agent_probe_fs_base[], trapline_agent_probe_redirect[],
+    trapline_agent_probe_redirect_fault[], trapline_agent_probe_redirected[],
     trapline_agent_event[], trapline_agent_event_commit[], trapline_agent_event_full[],
     trapline_agent_event_fiber[], trapline_agent_access[], trapline_agent_access_out[],
     trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
@@ -112,6 +115,7 @@ struct ThreadCounters {
   std::uint64_t lease_time;   // nanoseconds that were waited for pages of others (AwaitLease)
   std::uint64_t native_time;  // nanoseconds of processor time out of the code cache, once left
   std::uint64_t returns;      // to the code cache from there
+  std::uint64_t redirects;    // ... without leaving the guest
 
   void Add(const ThreadCounters& other) {
     futex_waits += other.futex_waits;
@@ -125,6 +129,7 @@ struct ThreadCounters {
     lease_time += other.lease_time;
     native_time += other.native_time;
     returns += other.returns;
+    redirects += other.redirects;
   }
 };
 
@@ -143,6 +148,23 @@ struct FutexRegisters {
   std::uint64_t r9, r8, rax, rflags;
 };
 inline constexpr std::uint64_t kFutexStack = TRAPLINE_AGENT_STACK_TOP - sizeof(FutexRegisters);
+
+// A thread's part in redirects (redirect.h). Where nobody is named, the agent's.
+struct RedirectState {
+  std::uint64_t enabled;  // the monitor's: the thread runs natively and may be redirected
+  // The generation of code that the thread may have gone over to since the monitor last looked, or
+  // 0: then `by`, `rip` and `time` tell the last time that it did.
+  std::uint64_t entered;
+  // Of the fault: what the gate's frame held.
+  std::uint64_t error_code, rip, rflags, rsp;
+  std::uint64_t by;    // address of the Redirect
+  std::uint64_t time;  // time stamp counter
+  std::int64_t stay;   // the monitor's: CacheThread::leave_after of who goes over
+};
+// The registers that its code has on the fault's stack, below the frame.
+struct RedirectRegisters {
+  std::uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+};
 
 // First page of the thread page region: the thread-identity channel. The guest scheduler (the
 // monitor, when it puts a guest thread on a vCPU) writes it; every later check, trap and log record
@@ -181,6 +203,7 @@ struct ThreadPage {
   // How many writes to its own settled memory, which are left out but counted if need_not_tell says
   // that they are not left out, the thread makes in the code cache until it leaves that.
   std::int64_t counted_writes;
+  alignas(64) RedirectState redirect;
 };
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
@@ -198,6 +221,23 @@ static_assert(offsetof(ThreadPage, repeat_table) + TRAPLINE_THREAD_PAGE ==
 static_assert(offsetof(ThreadPage, repeat_write_sites) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_REPEAT_WRITE_SITES);
 static_assert(offsetof(ThreadPage, repeats) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REPEATS);
+static_assert(offsetof(ThreadPage, redirect) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, entered) ==
+              TRAPLINE_THREAD_REDIRECT_ENTERED - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, error_code) ==
+              TRAPLINE_THREAD_REDIRECT_ERROR - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, rip) ==
+              TRAPLINE_THREAD_REDIRECT_RIP - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, rflags) ==
+              TRAPLINE_THREAD_REDIRECT_RFLAGS - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, rsp) ==
+              TRAPLINE_THREAD_REDIRECT_RSP - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, by) ==
+              TRAPLINE_THREAD_REDIRECT_BY - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, time) ==
+              TRAPLINE_THREAD_REDIRECT_TIME - TRAPLINE_THREAD_REDIRECT);
+static_assert(offsetof(RedirectState, stay) ==
+              TRAPLINE_THREAD_REDIRECT_STAY - TRAPLINE_THREAD_REDIRECT);
 constexpr std::size_t FutexField(std::size_t offset) {
   return TRAPLINE_THREAD_PAGE + offsetof(ThreadPage, futex) + offset;
 }

@@ -2,6 +2,7 @@
 // and for how long it stays in the cache once it is back (docs/detection.md, "Hot code").
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace trapline {
@@ -31,6 +32,8 @@ class AdaptivePolicy {
   // stint has not paid, else half as many; of these fewer if they took long last time, unless
   // hot_after says how many.
   std::int64_t EndStint(std::uint64_t now, std::uint64_t rewatched);
+  // About what EndStint would return.
+  std::int64_t next_stay() const { return std::min(stay_, patience_); }
   // How many writes to settled memory, which is not told of, end the present stay in the cache,
   // too: it is to be short even if hardly an access is told. 0: any number.
   std::int64_t most_writes() const;

@@ -29,6 +29,11 @@ bool IsInFutexAnswer(std::uint64_t rip) {
          rip <= agent::GuestAddressOf(trapline_agent_futex_answered);
 }
 
+bool IsInRedirect(std::uint64_t rip) {
+  return rip >= agent::GuestAddressOf(trapline_agent_redirect) &&
+         rip < agent::GuestAddressOf(trapline_agent_redirect_end);
+}
+
 bool RestartsEvent(std::uint64_t rip) {
   return rip >= agent::GuestAddressOf(trapline_agent_event) &&
          rip < agent::GuestAddressOf(trapline_agent_access) &&

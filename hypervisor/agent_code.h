@@ -23,6 +23,9 @@ bool IsInFutexAnswer(std::uint64_t rip);
 // `commit` only `ret` is left. A thread that is interrupted there starts over.
 bool RestartsEvent(std::uint64_t rip);
 
+// In #PF's gate to the code cache. A thread that is interrupted there, or faults, starts over.
+bool IsInRedirect(std::uint64_t rip);
+
 // The exception slot RIP is in, if it is in one.
 std::optional<unsigned> SlotOf(std::uint64_t rip);
 

@@ -17,6 +17,9 @@ static_assert(offsetof(CacheThread, filter) == TRAPLINE_CACHE_FILTER - TRAPLINE_
 static_assert(sizeof(CacheThread::filter[0]) == TRAPLINE_CACHE_FILTER_PLANE);
 static_assert(offsetof(CacheThread, program_rsp) ==
               TRAPLINE_CACHE_PROGRAM_RSP - TRAPLINE_CACHE_THREAD);
+static_assert(offsetof(CacheThread, fs_base) == TRAPLINE_CACHE_FS_BASE - TRAPLINE_CACHE_THREAD);
+static_assert(TRAPLINE_CACHE_TABLE + CacheMemory::kTableSize <= TRAPLINE_REDIRECTS);
+static_assert(TRAPLINE_REDIRECTS_END <= TRAPLINE_CACHE_TABLE + TRAPLINE_CACHE_TABLE_STRIDE);
 static_assert(offsetof(CacheThread, signature) == TRAPLINE_CACHE_SIGNATURE - TRAPLINE_CACHE_THREAD);
 static_assert(offsetof(CacheThread, next_frame) ==
               TRAPLINE_CACHE_NEXT_FRAME - TRAPLINE_CACHE_THREAD);
@@ -53,7 +56,8 @@ static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CAC
 }  // namespace
 
 GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rules)
-    : space_(space),
+    : machine_(machine),
+      space_(space),
       rules_(std::move(rules)),
       size_(rules_.size),
       ring0_system_calls_(machine.host().syscall_arrives_in_ring0) {
@@ -61,6 +65,10 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rule
   MakeHalf(0);
   exit_offset_ = present().exit_address() - TRAPLINE_CACHE_CODE;
   leave_offset_ = present().leave_address() - TRAPLINE_CACHE_CODE;
+  if (rules_.redirects != RedirectRule::kNever) {
+    redirects_ = std::make_unique<Redirects>(machine, rules_.redirects);
+    DropRedirects();
+  }
 }
 
 void GuestCodeCache::MakeHalf(unsigned number) {
@@ -147,6 +155,40 @@ bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
                            (rip - TRAPLINE_CACHE_CODE) % half == offset + agent::kOutLength);
 }
 
+bool GuestCodeCache::IsUsed(std::uint64_t generation) {
+  bool used = std::any_of(inside_.begin(), inside_.end(),
+                          [&](const auto& thread) { return thread.second <= generation; });
+  if (redirects_ == nullptr || used) return used;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    const std::uint64_t entered =
+        __atomic_load_n(&carrier.thread_page().redirect.entered, __ATOMIC_SEQ_CST);
+    used = used || (entered != 0 && entered <= generation);
+  });
+  return used;
+}
+
+void GuestCodeCache::DropRedirects() {
+  if (redirects_ != nullptr) redirects_->Clear(halves_[present_].generation);
+}
+
+void GuestCodeCache::Redirect(std::uint64_t redirect_version, std::uint64_t rip, std::uint64_t rsp,
+                              std::uint64_t address, std::span<const CallFrame> frames) {
+  const std::lock_guard lock(mutex_);
+  redirects_->Add(redirect_version, rip, rsp, address, frames);
+}
+
+void GuestCodeCache::OnRedirected(CacheThread& thread, std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  inside_[&thread] = generation;
+  redirects_->CountRedirect();
+}
+
+void GuestCodeCache::CountPageFault() {
+  if (redirects_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  redirects_->CountFault();
+}
+
 // Empties the other half and makes it the present one. False: a thread does not leave it.
 bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
   // Threads inside leave at their next branch; one that has no processor must get one first.
@@ -156,10 +198,7 @@ bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
   const unsigned number = 1 - present_;
   Half& other = halves_[number];
   for (unsigned round = 0; round < kRounds; ++round) {
-    const bool used = std::any_of(inside_.begin(), inside_.end(), [&](const auto& thread) {
-      return thread.second <= other.generation;
-    });
-    if (!used) {
+    if (!IsUsed(other.generation)) {
       if (other.cache == nullptr) {
         MakeHalf(number);
       } else {
@@ -169,6 +208,7 @@ bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
       }
       present().RemoveAll();
       present_ = number;
+      DropRedirects();
       ++flushes_;
       return true;
     }
@@ -263,6 +303,7 @@ std::optional<RegisterFile> GuestCodeCache::Recover(const RegisterFile& register
 
 void GuestCodeCache::Invalidate(std::span<const Range> ranges) {
   const std::lock_guard lock(mutex_);
+  DropRedirects();
   // Of the other half nothing is linked or looked up any more.
   for (const Range& range : ranges) present().Invalidate(range.start, range.end);
 }

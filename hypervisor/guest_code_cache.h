@@ -21,6 +21,7 @@
 
 #include "guest-agent/layout.h"
 #include "hypervisor/address_space.h"
+#include "hypervisor/redirects.h"
 #include "translator/code_cache.h"
 
 namespace trapline {
@@ -49,6 +50,7 @@ class GuestCodeCache {
     std::uint64_t repeats_after = 0;  // TrackOptions
     std::uint32_t settle_after = 0;   // TrackOptions
     bool sector_uses = false;         // with `repeats`: hot code need not tell of settled sectors
+    RedirectRule redirects = RedirectRule::kNever;
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
@@ -96,6 +98,17 @@ class GuestCodeCache {
   // The thread has left the cache: its registers are the program's.
   void Leave(CacheThread& thread);
 
+  // Where native code goes on in the cache without leaving the guest; null: nowhere.
+  Redirects* redirects() { return redirects_.get(); }
+  // As Enter, and native code that faults there with `frames` on its stack, innermost first, gets
+  // there by itself from now on. `redirect_version`: redirects()->version() before Enter.
+  void Redirect(std::uint64_t redirect_version, std::uint64_t rip, std::uint64_t rsp,
+                std::uint64_t address, std::span<const CallFrame> frames);
+  // A page fault has been told of.
+  void CountPageFault();
+  // The thread has been redirected into code of that generation.
+  void OnRedirected(CacheThread& thread, std::uint64_t generation);
+
   // A thread that is in a system call for however long is outside meanwhile.
   struct Pause {
     std::uint64_t rip = 0;         // where the program goes on
@@ -134,6 +147,12 @@ class GuestCodeCache {
   bool MakeRoom(std::unique_lock<std::mutex>& lock);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
 
+  // Whether a thread is inside code of that generation, or of an earlier one.
+  bool IsUsed(std::uint64_t generation);
+  // Nobody is redirected to what the present half held up to now.
+  void DropRedirects();
+
+  Machine& machine_;
   AddressSpace& space_;
   const Rules rules_;
   const CodeCacheSize size_;
@@ -146,6 +165,7 @@ class GuestCodeCache {
   // Threads that are inside, and in code of which generation at the earliest.
   std::unordered_map<const CacheThread*, std::uint64_t> inside_;
   std::uint64_t flushes_ = 0, refused_ = 0;
+  std::unique_ptr<Redirects> redirects_;
 };
 
 }  // namespace trapline

@@ -104,13 +104,19 @@ int GuestThread::Run() {
     getcpu(&cpu, &node);
     carrier_->PublishCpu(cpu, node);
     if (detached_) Resume();
+    MayBeRedirected();
     const int error = carrier_->vcpu().Run();
+    FollowRedirect();
     if (error == 0) {
       const bool native = adaptive_ && carrier_->native();
       if (native) adaptive_->BeginExit(ProcessorTime());
       HandleExit();
       DropOutdatedCode();
-      if (native) adaptive_->EndExit(ProcessorTime());
+      if (native) {
+        const std::uint64_t now = ProcessorTime();
+        adaptive_->EndExit(now);
+        NoteNativeEntry(now);
+      }
     } else if (error == EINTR || error == EAGAIN) {
       HandleInterruption();
     } else if (error == EFAULT) {
@@ -135,6 +141,10 @@ void GuestThread::GrowRepeatTable() {
 void GuestThread::HandleExit() {
   Vcpu& vcpu = carrier_->vcpu();
   const kvm_run& run = vcpu.run();
+  const bool exception =
+      (run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down) ||
+      (run.exit_reason == KVM_EXIT_IO && run.io.port == TRAPLINE_PORT_EXCEPTION);
+  if (exception && AbandonRedirect(true)) return;
   if (run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down) {
     DeliverPageFault();
     place_ = Place::kException;
@@ -226,6 +236,7 @@ void GuestThread::HandleInterruption() {
   ++counters().interruptions;
   vcpu.run().immediate_exit = 0;
   place_ = Place::kProgram;
+  if (AbandonRedirect(false)) return;
   const std::uint64_t rip = vcpu.registers().rip;
   if (IsInFutexAnswer(rip)) {
     FinishFutexAnswer(*carrier_);
@@ -267,6 +278,7 @@ void GuestThread::HandleMemoryError() {
   const kvm_run& run = carrier_->vcpu().run();
   ++counters().other_exits;
   place_ = Place::kProgram;
+  if (AbandonRedirect(true)) return;
   const std::uint64_t rip = carrier_->vcpu().registers().rip;
   if (IsInFutexCall(rip)) {
     LeaveFutexCall(*carrier_, carrier_->vcpu().registers());

@@ -164,6 +164,12 @@ class GuestThread {
   bool OwesAccess();
   void GoNative();
   bool EnterCache();
+  std::int64_t EndStint(std::uint64_t now, std::uint64_t rip);
+  void NoteNativeEntry(std::uint64_t now);
+  void MayBeRedirected();
+  std::optional<std::uint64_t> InRedirect();
+  bool AbandonRedirect(bool faulted);
+  void FollowRedirect();
   void HandleCacheExit();
   void ReturnToRegion();
   void HandleCacheCall();
@@ -197,6 +203,13 @@ class GuestThread {
   std::optional<AdaptivePolicy> adaptive_;  // nothing: never leaves it for native code
   // Where it went over to the code cache last, to make an access that it could not make natively.
   std::uint64_t returned_at_ = 0;
+  // When the guest was entered natively last: processor time in ns, time stamp counter.
+  std::uint64_t entered_at_ = 0, entered_at_count_ = 0;
+  // By which it got into the code cache without leaving the guest, until the exit after that has
+  // been handled.
+  std::uint64_t redirected_by_ = 0;
+  bool abandoned_redirect_ = false;  // the next fault is for the monitor
+  bool may_hold_fault_ = false;      // KVM, of the gate that was abandoned
   std::optional<Step> step_;
   ClientRequests client_requests_;
   RuntimeCallTracker runtime_calls_;  // of a statically linked program

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "guest-agent/redirect.h"
 #include "guest-agent/repeats.h"
 #include "hypervisor/vcpu_registers.h"
 
@@ -474,6 +475,8 @@ void Machine::TryHost() {
   }
   // On hardware a shutdown may leave nothing of the vCPU's state.
   host_.faults_shut_down = !host_.syscall_arrives_in_ring0 && FaultsShutDown(carrier);
+  host_.reads_fs_base = RunProbe(carrier, trapline_agent_probe_fs_base, 0);
+  if (!host_.reads_fs_base) SetUpVcpu(carrier);
   host_.exit_nanoseconds =
       MedianNanoseconds<11>([&] { RunProbe(carrier, trapline_agent_probe_out, 0); });
   constexpr std::uint64_t kPauses = 200;
@@ -502,6 +505,63 @@ std::uint64_t Machine::MeasureFault(Carrier& carrier) {
   SetExceptionGates();
   if (host_.faults_shut_down) RemovePageFaultGate();
   return both > exit ? (both - exit) / kFaults : 0;
+}
+
+std::uint64_t Machine::MeasureRedirect(Carrier& carrier, unsigned frames) {
+  constexpr std::uint64_t kFaults = 200;
+  if (!system_.code_cache) ShowCodeCache(false);
+  agent::RedirectMemory& memory = agent::Redirects();
+  memory.version = 1;
+  memory.generation = 1;
+  memory.reads_fs_base = host_.reads_fs_base ? 1 : 0;
+  frames = std::min(frames, agent::RedirectMemory::kMostFrames);
+  for (unsigned i = 0; i < frames; ++i) {
+    const std::uint64_t offset = 8 * i;
+    memory.frames[i] = {0 - offset, i + 1};
+    std::memcpy(carrier.ThreadRegion(TRAPLINE_AGENT_STACK_TOP - offset),
+                &memory.frames[i].return_address, 8);
+  }
+  const std::uint64_t rip = agent::GuestAddressOf(trapline_agent_probe_redirect_fault);
+  memory.sets[agent::RedirectMemory::SetOf(rip)][0] = {
+      rip,
+      static_cast<std::uint32_t>(agent::GuestAddressOf(trapline_agent_probe_redirected)),
+      static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(memory.frames)),
+      frames,
+      0,
+      0};
+  EnterView(carrier, View::kClosed);
+  RedirectPageFaults(true);
+  const std::uint64_t exit = MeasureExit(carrier);
+  bool redirected = true;
+  const std::uint64_t all = MedianNanoseconds([&] {
+    redirected = redirected && RunProbe(carrier, trapline_agent_probe_redirect, kFaults);
+  });
+  RedirectPageFaults(false);
+  return redirected && all > exit ? (all - exit) / kFaults : 0;
+}
+
+void Machine::SetProgramStackSegment(kvm_sregs& special) {
+  special.ss = UserSegment(TRAPLINE_USER_SS, 0x3, false);
+}
+
+void Machine::EnterView(Carrier& carrier, View view) {
+  kvm_sregs& special = carrier.vcpu().special_registers();
+  SetProgramStackSegment(special);
+  special.cr3 = carrier.view(view).root().value;
+  // kvm_amd reports the TSS as busy (type 11) whatever it was set to.
+  special.tr.type = static_cast<std::uint8_t>(host_.tss_type);
+  carrier.vcpu().MarkSpecialRegistersDirty();
+}
+
+void Machine::RedirectPageFaults(bool on) {
+  if (!on && host_.faults_shut_down) {
+    RemovePageFaultGate();
+  } else {
+    SetGate(kPageFault,
+            on ? agent::GuestAddressOf(trapline_agent_redirect)
+               : agent::GuestAddressOf(trapline_agent_exceptions) + kPageFault * TRAPLINE_SLOT_SIZE,
+            1);
+  }
 }
 
 Carrier& Machine::Acquire(bool prefer_new) {

@@ -27,6 +27,7 @@ struct HostKind {
   // A page fault without a gate leaves the guest by KVM_EXIT_SHUTDOWN, the vCPU as it was and CR2
   // set. That spares one entry: of a gate's slot, which leaves at once.
   bool faults_shut_down = false;
+  bool reads_fs_base = false;  // ring 3 can read the base of FS, and write it
 };
 
 // What a thread sees of the program's memory; each is a page table of its own.
@@ -104,6 +105,7 @@ class Carrier {
   // Another thread begins: none of the following is known of it.
   void StartThread() {
     thread_page_->native = 0;
+    thread_page_->redirect = {};
     was_native_ = false;
     lease_end = 0;
     leased.clear();
@@ -188,6 +190,8 @@ class Machine {
   // `repeats`: with the tables of guest-agent/repeats.h.
   void ShowCodeCache(bool repeats);
 
+  // What `carrier`, which runs no program, has in view from now on.
+  void EnterView(Carrier& carrier, View view);
   // Runs a probe of agent.S on `carrier`; returns false when it did not exit by
   // TRAPLINE_PORT_PROBE.
   bool RunProbe(Carrier& carrier, const char* entry, std::uint64_t rdi);
@@ -196,6 +200,15 @@ class Machine {
   // returned from inside the guest, without an exit. `carrier` must be idle otherwise.
   std::uint64_t MeasureExit(Carrier& carrier);
   std::uint64_t MeasureFault(Carrier& carrier);
+  // ... that leads on somewhere else (RedirectPageFaults), with a call stack of `frames` frames. 0:
+  // it did not. Throws KvmError.
+  std::uint64_t MeasureRedirect(Carrier& carrier, unsigned frames);
+
+  // From now on page faults of all threads go by way of trapline_agent_redirect, or no longer. At
+  // any time.
+  void RedirectPageFaults(bool on);
+  // An exception's entry on hardware has no stack segment: the one that the program has.
+  static void SetProgramStackSegment(kvm_sregs& special);
 
   unsigned physical_bits() const { return physical_bits_; }
 

@@ -183,13 +183,13 @@ std::string WhyRuntimeIsUnusable() {
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},again={},after={},settles={},settle={},tracer={}",
+      "cache={},blocks={},start={},again={},after={},settles={},settle={},redirect={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
       tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
       tracking.repeats ? 1 : 0, tracking.repeats_after, tracking.sector_uses ? 1 : 0,
-      tracking.settle_after, outer_tracer);
+      tracking.settle_after, static_cast<int>(tracking.redirects), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -236,6 +236,8 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.repeats_after = static_cast<std::uint32_t>(std::max(number_after("after="), 0));
   options.tracking.sector_uses = number_after("settles=") == 1;
   options.tracking.settle_after = static_cast<std::uint32_t>(std::max(number_after("settle="), 0));
+  options.tracking.redirects =
+      static_cast<RedirectRule>(std::clamp(number_after("redirect="), 0, 2));
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -279,6 +281,11 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.sector_uses = rules.repeats && options_.tracking.sector_uses &&
                         tracking_->static_runtime() == nullptr &&
                         options_.tracking.policy == SharingPolicy::kAdaptive;
+    rules.redirects = options_.tracking.redirects;
+    // Under this policy it is decided at each meeting whether the page is given to who met it.
+    if (rules.redirects == RedirectRule::kWherePaying &&
+        options_.tracking.policy == SharingPolicy::kAdaptive)
+      rules.redirects = RedirectRule::kNever;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };
@@ -919,11 +926,12 @@ void Process::PrintStatistics() {
       clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
       line(fmt::format(
           "native code on private pages: {:.3f} s of {:.3f} s processor time, {} times until a "
-          "shared page was met; {} shared pages became private or read-only; {:.3f} s waited for "
+          "shared page was met, {} of them without leaving the guest; {} shared pages became "
+          "private or read-only; {:.3f} s waited for "
           "pages that others had on lease",
           static_cast<double>(total.native_time) / kSecond,
           static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kSecond,
-          total.returns, address_space_.reopened_pages(),
+          total.returns, total.redirects, address_space_.reopened_pages(),
           static_cast<double>(total.lease_time) / kSecond));
     }
   }

@@ -1,5 +1,8 @@
 // How a guest thread uses the code cache: into it, out of it to native code, and what it leaves it
 // for.
+#include <x86intrin.h>
+
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -78,6 +81,11 @@ void GuestThread::StartTracked() {
         adaptive_->Start(ProcessorTime(), options.hot_after);
     process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
   }
+  if (native && adaptive_) {
+    const std::uint64_t now = ProcessorTime();
+    adaptive_->BeginStint(now, GuestCodeCache::ThreadOf(*carrier_).leave_after, 0);
+    NoteNativeEntry(now);
+  }
 }
 
 void GuestThread::GoNative() {
@@ -96,7 +104,9 @@ void GuestThread::GoNative() {
   carrier_->SetNative(true);
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   thread.leave_requested = 0;
-  adaptive_->BeginStint(ProcessorTime(), thread.leave_after, carrier_->thread_page().repeats);
+  const std::uint64_t now = ProcessorTime();
+  adaptive_->BeginStint(now, thread.leave_after, carrier_->thread_page().repeats);
+  NoteNativeEntry(now);
   BeginLease(*carrier_);
 }
 
@@ -108,6 +118,8 @@ bool GuestThread::EnterCache() {
   const RegisterFile registers = Registers();
   if ((registers.rflags & kFlagTrap) != 0) return false;
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  Redirects* const redirects = cache->redirects();
+  const std::uint64_t version = redirects != nullptr ? redirects->version() : 0;
   const std::uint64_t address = cache->Enter(thread, registers.rip);
   if (address == 0) return false;
   thread.fs_base = fs_base();
@@ -117,18 +129,131 @@ bool GuestThread::EnterCache() {
   RegisterFile caller = registers;
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
-  process_->tracking()->SetFrames(*carrier_, caller);
+  const std::vector<CallFrame> frames = process_->tracking()->SetFrames(*carrier_, caller);
+  const bool may_be_redirected = redirects != nullptr && adaptive_ && carrier_->native() &&
+                                 view_ == View::kClosed && !agent::Contains(registers.rip);
+  if (may_be_redirected && exception_vector_ == kVectorPageFault)
+    cache->Redirect(version, registers.rip, registers.gpr[kRsp], address, frames);
   EnterView(View::kClosed);
   if (adaptive_ && carrier_->native()) {
-    const std::uint64_t now = ProcessorTime();
     carrier_->SetNative(false);
-    counters().native_time += now - adaptive_->stint_began();
-    ++counters().returns;
-    returned_at_ = registers.rip;
-    thread.leave_after = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
-    process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
+    thread.leave_after = EndStint(ProcessorTime(), registers.rip);
   }
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
+  return true;
+}
+
+// The thread runs in the code cache from `now` on (processor time), where it came at the program's
+// `rip`. Returns how many accesses it makes there.
+std::int64_t GuestThread::EndStint(std::uint64_t now, std::uint64_t rip) {
+  counters().native_time += now - std::min(now, adaptive_->stint_began());
+  ++counters().returns;
+  returned_at_ = rip;
+  const std::int64_t stay = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
+  process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
+  return stay;
+}
+
+void GuestThread::NoteNativeEntry(std::uint64_t now) {
+  entered_at_ = now;
+  entered_at_count_ = __rdtsc();
+}
+
+// Before the guest is entered.
+void GuestThread::MayBeRedirected() {
+  if (!adaptive_ || code_cache()->redirects() == nullptr) return;
+  agent::RedirectState& state = carrier_->thread_page().redirect;
+  const bool again = std::exchange(abandoned_redirect_, false);
+  state.enabled = carrier_->native() && view_ == View::kClosed && !step_ && !again ? 1 : 0;
+  state.stay = adaptive_->next_stay();
+  if (state.enabled != 0) GuestCodeCache::ThreadOf(*carrier_).gs_base = gs_base();
+}
+
+// After the guest was left, whatever for: the thread may have gone over to the code cache there,
+// which is made up for.
+void GuestThread::FollowRedirect() {
+  redirected_by_ = 0;
+  agent::RedirectState& state = carrier_->thread_page().redirect;
+  if (state.entered == 0) return;
+  // Not yet there. (In its first part it is for another fault.)
+  const auto rip = InRedirect();
+  if (rip && *rip >= agent::GuestAddressOf(trapline_agent_redirect_saved)) return;
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  code_cache()->OnRedirected(thread, state.entered);
+  __atomic_store_n(&state.entered, 0, __ATOMIC_SEQ_CST);
+  ++counters().redirects;
+  redirected_by_ = state.by;
+  std::uint64_t then = ProcessorTime();
+  const std::uint64_t count = __rdtsc();
+  if (process_->machine().host().guest_tsc_is_host_tsc && entered_at_ < then &&
+      entered_at_count_ < state.time && state.time < count) {
+    // As if it had had the processor all the time, or in equal shares before and after.
+    const double share = static_cast<double>(state.time - entered_at_count_) /
+                         static_cast<double>(count - entered_at_count_);
+    then =
+        entered_at_ + static_cast<std::uint64_t>(static_cast<double>(then - entered_at_) * share);
+  }
+  adaptive_->BeginExit(then);
+  thread.leave_after += EndStint(then, state.rip) - state.stay;
+  if (thread.leave_after > 0) thread.leave_requested = 0;
+}
+
+// Where in #PF's gate to the code cache the thread is, if it is there; also if it has faulted
+// there. An exception's entry can be interrupted, too.
+std::optional<std::uint64_t> GuestThread::InRedirect() {
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  const std::uint64_t saved = agent::GuestAddressOf(trapline_agent_redirect_saved);
+  const auto slot = SlotOf(rip);
+  if (IsInRedirect(rip) && rip >= saved) return rip;
+  if (!slot && !IsInRedirect(rip)) return std::nullopt;
+  const std::uint64_t from = carrier_->InterruptFrameOf(!slot || *slot == kVectorPageFault).rip;
+  if (IsInRedirect(from)) return from;
+  return slot ? std::nullopt : std::optional(rip);
+}
+
+// The thread is out of the guest in the middle of #PF's gate to the code cache: back to the
+// instruction that faulted, which it does once more. `faulted`: it was another fault that brought
+// it out. False: it is elsewhere.
+bool GuestThread::AbandonRedirect(bool faulted) {
+  const auto rip = InRedirect();
+  if (!rip) return false;
+  Vcpu& vcpu = carrier_->vcpu();
+  kvm_regs& registers = vcpu.registers();
+  agent::RedirectState& state = carrier_->thread_page().redirect;
+  const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
+  if (*rip < agent::GuestAddressOf(trapline_agent_redirect_saved)) {
+    // Nothing has been changed: as if there were no gate. It may be the code cache's fault, too.
+    registers.rip = agent::GuestAddressOf(trapline_agent_exceptions) +
+                    std::uint64_t{kVectorPageFault} * TRAPLINE_SLOT_SIZE;
+    registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof state.error_code;
+    vcpu.MarkRegistersDirty();
+    return false;
+  }
+  // Its stack is not in view, nor will it be soon. Else KVM may hold a fault of the gate's own,
+  // which it delivers on top of whatever comes next, of the frame, too.
+  if (faulted) code_cache()->redirects()->CountMisled(registers.rsi);
+  may_hold_fault_ = !faulted;
+  const auto& saved = reinterpret_cast<const agent::RedirectRegisters*>(
+      reinterpret_cast<const char*>(&frame) - sizeof state.error_code)[-1];
+  registers.rax = saved.rax;
+  registers.rcx = saved.rcx;
+  registers.rdx = saved.rdx;
+  registers.rsi = saved.rsi;
+  registers.rdi = saved.rdi;
+  registers.r8 = saved.r8;
+  registers.r9 = saved.r9;
+  registers.r10 = saved.r10;
+  registers.r11 = saved.r11;
+  registers.rip = state.rip;
+  registers.rsp = state.rsp;
+  registers.rflags = state.rflags;
+  vcpu.MarkRegistersDirty();
+  Machine::SetProgramStackSegment(vcpu.special_registers());
+  MarkSegmentsDirty();
+  carrier_->thread_page().native = 1;
+  __atomic_store_n(&state.entered, 0, __ATOMIC_SEQ_CST);
+  abandoned_redirect_ = true;
+  place_ = Place::kProgram;
   return true;
 }
 
@@ -174,6 +299,8 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
   AddressSpace& space = process_->address_space();
   if (address - kMirrorOffset < kUserAddressEnd) {
     address -= kMirrorOffset;
+    if (redirected_by_ != 0 && Registers().rip == returned_at_)
+      code_cache()->redirects()->CountMisled(redirected_by_);
     const std::uint64_t since = adaptive_ ? ProcessorTime() : 0;
     const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
     // Pages change hands because threads run natively.

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "hypervisor/address_space.h"
 #include "hypervisor/agent_code.h"
@@ -235,8 +236,11 @@ bool GuestThread::EmulateVsyscall(std::uint64_t address) {
 
 void GuestThread::HandlePageFault(std::uint64_t error_code) {
   ++counters().page_faults;
+  if (GuestCodeCache* const cache = code_cache()) cache->CountPageFault();
   const std::uint64_t address = carrier_->vcpu().special_registers().cr2;
   const std::uint64_t rip = carrier_->InterruptFrameOf(true).rip;
+  // The gate's own, perhaps. If it is the program's it comes again.
+  if (std::exchange(may_hold_fault_, false) && rip == carrier_->thread_page().redirect.rip) return;
   if (IsInFutexCall(rip)) {
     // The word is not in view: the kernel looks.
     LeaveFutexCall(*carrier_, carrier_->InterruptFrameOf(true));

@@ -105,6 +105,7 @@ void GuestThread::SaveVectorState() {
     return vcpu.run().exit_reason == KVM_EXIT_IO && vcpu.run().io.port == TRAPLINE_PORT_EXCEPTION &&
            SlotOf(vcpu.registers().rip) == kVectorPageFault;
   };
+  carrier_->thread_page().redirect.enabled = 0;
   start();
   // The header of the image must be clean for xsave to describe all components.
   std::memset(carrier_->vector_state() + 512, 0, 64);

@@ -715,7 +715,7 @@ void Tracking::CountWrites(Carrier& carrier, std::int64_t most) {
   sector_uses_.CountWrites(page, static_cast<std::uint32_t>(page.repeat_user), most);
 }
 
-void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
+std::vector<CallFrame> Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   std::vector<CallFrame> frames;
   {
     const std::lock_guard lock(mutex_);
@@ -727,6 +727,7 @@ void Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
   for (std::size_t i = frames.size(); i-- > 0;)
     thread.frames[at++] = {~frames[i].slot, frames[i].return_address};
   thread.next_frame = TRAPLINE_CACHE_THREAD + at * sizeof(ShadowFrame);
+  return frames;
 }
 
 void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,

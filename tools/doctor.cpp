@@ -151,6 +151,21 @@ void CheckMachine(Findings& findings) {
       "fault_ns",
       fmt::format("{} ns for a page fault taken and returned from inside the guest", fault_ns),
       fault_ns);
+  constexpr unsigned kFrames = 8;
+  std::uint64_t redirect_ns = 0;
+  try {
+    redirect_ns = machine->MeasureRedirect(carrier, kFrames);
+  } catch (const KvmError& error) {
+    findings.Bad("code_cache", error.what(),
+                 "is the address space limited (`ulimit -v`)? The code cache has fixed addresses");
+  }
+  if (redirect_ns != 0) {
+    findings.Add("redirect_ns",
+                 fmt::format("{} ns for a page fault that leads to the code cache without an exit, "
+                             "{} calls deep",
+                             redirect_ns, kFrames),
+                 redirect_ns);
+  }
   findings.Add("time",
                host.guest_tsc_is_host_tsc
                    ? "the guest reads the host's time stamp counter: clocks need no exit"

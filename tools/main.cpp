@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
   AtomicPlacesOptions atomics;
   std::string log_filter = "all";
   bool record_only = false;
-  std::string policy, engine, follow = "all";
+  std::string policy, engine, redirects = "where-paying", follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
   // For the help text only.
@@ -267,6 +267,7 @@ int main(int argc, char** argv) {
          "(the default): but those of hot code on pages that only its thread uses; shared: "
          "a page's accesses from its second thread on; write-shared: from its first write "
          "after that on")
+      ->take_last()
       ->check(CLI::IsMember(
           std::vector<std::string>(trapline::kPolicies.begin(), trapline::kPolicies.end())));
   run->add_option(
@@ -305,6 +306,13 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->take_last()
       ->check(CLI::Range(0, 1 << 30));
+  run->add_option("--redirects", redirects,
+                  "For --policy=shared and write-shared: whether native code that meets a shared "
+                  "page goes over to the code cache without leaving the guest; never, where-paying "
+                  "or, for tests and under any policy, always")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::IsMember({"never", "where-paying", "always"}));
   run->add_flag("--from-start", options.tracking.from_start,
                 "Check from the program's start on, not from its second thread; for tests");
   run->add_option("--detector", detection.detector,
@@ -375,6 +383,10 @@ int main(int argc, char** argv) {
   options.tracking.untrack_modules = untrack;
   options.tracking.engine = engine == "step" ? trapline::Engine::kStep : trapline::Engine::kCache;
   options.tracking.every_access = !log.path.empty() && log_filter == "all";
+  using trapline::RedirectRule;
+  options.tracking.redirects = redirects == "never"    ? RedirectRule::kNever
+                               : redirects == "always" ? RedirectRule::kAlways
+                                                       : RedirectRule::kWherePaying;
   if (policy.empty()) policy = log.path.empty() && engine != "step" ? "adaptive" : "exact";
   options.tracking.policy = static_cast<SharingPolicy>(
       std::find(trapline::kPolicies.begin(), trapline::kPolicies.end(), policy) -

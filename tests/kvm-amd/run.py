@@ -29,6 +29,9 @@ GUEST_PROGRAMS = ["threads_(create_join|cancel_async|condvar_pingpong|tls_initia
                   "signals_.*(frame|vector|avx|nest|altstack|fault|tgkill|timer|restart|step|trap).*",
                   "processes_(fork_[^w]|vfork|spawn_a|exec_[^el]|wait).*"]
 
+# Those that go over to the code cache by themselves.
+REDIRECTED = ["threads_shared_pages_registers", "threads_condvar_pingpong"]
+
 # Detection: programs of tests/races, clean or not as their names say. Debug information does not fit into the machine,
 # so none that need it.
 RACE_PROGRAMS = ["sync/mutex_*", "sync/barrier_*", "sync/rwlock_read_*", "sync/semaphore_clean", "threads/create_*",
@@ -50,8 +53,8 @@ def guest_list(path):
 
 def test_list(options):
     """Lines for the init, and the programs (source, path inside) they need."""
-    lines = ["doctor 60 0 /bin/trapline doctor"]
-    programs = [(options.trapline, "/bin/trapline")]
+    lines = ["doctor 60 0 /bin/trapline doctor", "redirects 60 0 /bin/redirects_test"]
+    programs = [(options.trapline, "/bin/trapline"), (options.trapline.parent / "redirects_test", "/bin/redirects_test")]
     programs += [(Path(shutil.which(name, path="/usr/bin:/bin") or name), f"/guest-bin/{name}") for name in PROGRAMS]
     programs += [(path, f"/workloads/{path.name}") for path in sorted((HERE / "workloads").iterdir())]
     for name, tags, status, variants in guest_list(options.guest_dir / "list.txt"):
@@ -62,6 +65,8 @@ def test_list(options):
                     programs.append((options.guest_dir / file, f"/guest/{file}"))
                     lines.append(f"guest-{file} {options.limit} {status} /guest/{file}")
     programs += [(path, f"/guest/{path.name}") for path in sorted(options.guest_dir.glob("*.so"))]
+    programs += [(options.guest_dir / name, f"/guest/{name}") for name in REDIRECTED]
+    lines += [f"redirected-{name} {options.limit} 0 /guest/{name}" for name in REDIRECTED]
     patterns = ",".join(f"{pattern}.O0" for pattern in RACE_PROGRAMS)
     subprocess.run([ROOT_OF_TESTS / "races" / "run.py", "--build-only", f"--filter={patterns}",
                     f"--directory={options.race_dir}"], check=True, stdout=subprocess.DEVNULL)
