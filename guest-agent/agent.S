@@ -64,8 +64,6 @@ trapline_agent_redirect:
     cmpq $0, TRAPLINE_THREAD_REDIRECT
     je trapline_agent_exceptions + 14 * TRAPLINE_SLOT_SIZE
     REDIRECT_REGISTERS push, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11
-    pushq FRAME
-    popq TRAPLINE_THREAD_REDIRECT_ERROR
     pushq FRAME + 8
     popq TRAPLINE_THREAD_REDIRECT_RIP
     pushq FRAME + 24

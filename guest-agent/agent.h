@@ -56,6 +56,11 @@ inline std::uint64_t GuestAddressOf(const char* entry) {
   return TRAPLINE_AGENT_CODE + static_cast<std::uint64_t>(entry - trapline_agent_begin);
 }
 
+// Of the entry of an exception, its slot.
+inline std::uint64_t EntryOf(unsigned vector) {
+  return GuestAddressOf(trapline_agent_exceptions) + std::uint64_t{vector} * TRAPLINE_SLOT_SIZE;
+}
+
 // Of agent.S.
 inline std::size_t BlobSize() {
   return static_cast<std::size_t>(trapline_agent_end - trapline_agent_begin);
@@ -156,12 +161,12 @@ struct RedirectState {
   // 0: then `by`, `rip` and `time` tell the last time that it did.
   std::uint64_t entered;
   // Of the fault: what the gate's frame held.
-  std::uint64_t error_code, rip, rflags, rsp;
+  std::uint64_t rip, rflags, rsp;
   std::uint64_t by;    // address of the Redirect
   std::uint64_t time;  // time stamp counter
   std::int64_t stay;   // the monitor's: CacheThread::leave_after of who goes over
 };
-// The registers that its code has on the fault's stack, below the frame.
+// The registers that its code has on the fault's stack, below the error code.
 struct RedirectRegisters {
   std::uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
 };
@@ -224,8 +229,6 @@ static_assert(offsetof(ThreadPage, repeats) + TRAPLINE_THREAD_PAGE == TRAPLINE_T
 static_assert(offsetof(ThreadPage, redirect) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_REDIRECT);
 static_assert(offsetof(RedirectState, entered) ==
               TRAPLINE_THREAD_REDIRECT_ENTERED - TRAPLINE_THREAD_REDIRECT);
-static_assert(offsetof(RedirectState, error_code) ==
-              TRAPLINE_THREAD_REDIRECT_ERROR - TRAPLINE_THREAD_REDIRECT);
 static_assert(offsetof(RedirectState, rip) ==
               TRAPLINE_THREAD_REDIRECT_RIP - TRAPLINE_THREAD_REDIRECT);
 static_assert(offsetof(RedirectState, rflags) ==

@@ -100,8 +100,9 @@ class GuestCodeCache {
 
   // Where native code goes on in the cache without leaving the guest; null: nowhere.
   Redirects* redirects() { return redirects_.get(); }
-  // As Enter, and native code that faults there with `frames` on its stack, innermost first, gets
-  // there by itself from now on. `redirect_version`: redirects()->version() before Enter.
+  // Native code that faults at `rip` with `frames` on its stack, innermost first, gets to
+  // `address`, which Enter has returned, by itself from now on. `redirect_version`:
+  // redirects()->version() before Enter.
   void Redirect(std::uint64_t redirect_version, std::uint64_t rip, std::uint64_t rsp,
                 std::uint64_t address, std::span<const CallFrame> frames);
   // A page fault has been told of.

@@ -141,11 +141,12 @@ void GuestThread::GrowRepeatTable() {
 void GuestThread::HandleExit() {
   Vcpu& vcpu = carrier_->vcpu();
   const kvm_run& run = vcpu.run();
+  const bool shut_down =
+      run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down;
   const bool exception =
-      (run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down) ||
-      (run.exit_reason == KVM_EXIT_IO && run.io.port == TRAPLINE_PORT_EXCEPTION);
+      shut_down || (run.exit_reason == KVM_EXIT_IO && run.io.port == TRAPLINE_PORT_EXCEPTION);
   if (exception && AbandonRedirect(true)) return;
-  if (run.exit_reason == KVM_EXIT_SHUTDOWN && process_->machine().host().faults_shut_down) {
+  if (shut_down) {
     DeliverPageFault();
     place_ = Place::kException;
     exception_vector_ = kVectorPageFault;
@@ -245,8 +246,7 @@ void GuestThread::HandleInterruption() {
   // Something of the agent's that is about to exit: let it, or its event would be lost.
   const auto slot = SlotOf(rip);
   const bool before_exit =
-      (slot &&
-       rip == agent::GuestAddressOf(trapline_agent_exceptions) + *slot * TRAPLINE_SLOT_SIZE) ||
+      (slot && rip == agent::EntryOf(*slot)) ||
       (rip >= agent::GuestAddressOf(trapline_agent_syscall_cached) &&
        rip < agent::GuestAddressOf(trapline_agent_futex_answer) &&
        rip != agent::GuestAddressOf(trapline_agent_syscall_ring3) + agent::kOutLength) ||

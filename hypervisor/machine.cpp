@@ -285,8 +285,7 @@ void Machine::SetGate(unsigned vector, std::uint64_t entry, unsigned stack) {
 
 void Machine::SetExceptionGates() {
   for (unsigned vector = 0; vector < TRAPLINE_VECTORS; ++vector) {
-    SetGate(vector, agent::GuestAddressOf(trapline_agent_exceptions) + vector * TRAPLINE_SLOT_SIZE,
-            vector == kPageFault ? 1 : 2);
+    SetGate(vector, agent::EntryOf(vector), vector == kPageFault ? 1 : 2);
   }
 }
 
@@ -548,9 +547,13 @@ void Machine::EnterView(Carrier& carrier, View view) {
   kvm_sregs& special = carrier.vcpu().special_registers();
   SetProgramStackSegment(special);
   special.cr3 = carrier.view(view).root().value;
+  MarkSegmentsDirty(carrier.vcpu());
+}
+
+void Machine::MarkSegmentsDirty(Vcpu& vcpu) const {
   // kvm_amd reports the TSS as busy (type 11) whatever it was set to.
-  special.tr.type = static_cast<std::uint8_t>(host_.tss_type);
-  carrier.vcpu().MarkSpecialRegistersDirty();
+  vcpu.special_registers().tr.type = static_cast<std::uint8_t>(host_.tss_type);
+  vcpu.MarkSpecialRegistersDirty();
 }
 
 void Machine::RedirectPageFaults(bool on) {
@@ -558,9 +561,7 @@ void Machine::RedirectPageFaults(bool on) {
     RemovePageFaultGate();
   } else {
     SetGate(kPageFault,
-            on ? agent::GuestAddressOf(trapline_agent_redirect)
-               : agent::GuestAddressOf(trapline_agent_exceptions) + kPageFault * TRAPLINE_SLOT_SIZE,
-            1);
+            on ? agent::GuestAddressOf(trapline_agent_redirect) : agent::EntryOf(kPageFault), 1);
   }
 }
 

@@ -207,6 +207,8 @@ class Machine {
   // From now on page faults of all threads go by way of trapline_agent_redirect, or no longer. At
   // any time.
   void RedirectPageFaults(bool on);
+  // Has the special registers, which may have been changed, written at the next entry.
+  void MarkSegmentsDirty(Vcpu& vcpu) const;
   // An exception's entry on hardware has no stack segment: the one that the program has.
   static void SetProgramStackSegment(kvm_sregs& special);
 

@@ -75,8 +75,10 @@ void Redirects::CountFault() {
   // Where a fault without a gate shuts down, one that the gate does not redirect takes some 20 us
   // more, and one that it redirects 20 us less (docs/monitor.md).
   if (++faults_ < kDecision) return;
-  if (rule_ == RedirectRule::kWherePaying && led_ >= faults_ - faults_ / 4) OpenGate(true);
-  if (rule_ == RedirectRule::kWherePaying && led_ < faults_ / 2) OpenGate(false);
+  if (rule_ == RedirectRule::kWherePaying) {
+    if (led_ >= faults_ - faults_ / 4) OpenGate(true);
+    if (led_ < faults_ / 2) OpenGate(false);
+  }
   faults_ = led_ = 0;
 }
 

@@ -130,12 +130,12 @@ bool GuestThread::EnterCache() {
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
   const std::vector<CallFrame> frames = process_->tracking()->SetFrames(*carrier_, caller);
-  const bool may_be_redirected = redirects != nullptr && adaptive_ && carrier_->native() &&
-                                 view_ == View::kClosed && !agent::Contains(registers.rip);
-  if (may_be_redirected && exception_vector_ == kVectorPageFault)
+  const bool was_native = adaptive_ && carrier_->native();
+  if (redirects != nullptr && was_native && view_ == View::kClosed &&
+      exception_vector_ == kVectorPageFault && !agent::Contains(registers.rip))
     cache->Redirect(version, registers.rip, registers.gpr[kRsp], address, frames);
   EnterView(View::kClosed);
-  if (adaptive_ && carrier_->native()) {
+  if (was_native) {
     carrier_->SetNative(false);
     thread.leave_after = EndStint(ProcessorTime(), registers.rip);
   }
@@ -213,7 +213,7 @@ std::optional<std::uint64_t> GuestThread::InRedirect() {
 
 // The thread is out of the guest in the middle of #PF's gate to the code cache: back to the
 // instruction that faulted, which it does once more. `faulted`: it was another fault that brought
-// it out. False: it is elsewhere.
+// it out. False: it is elsewhere, or now at the exception's own entry, about to leave.
 bool GuestThread::AbandonRedirect(bool faulted) {
   const auto rip = InRedirect();
   if (!rip) return false;
@@ -223,9 +223,8 @@ bool GuestThread::AbandonRedirect(bool faulted) {
   const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
   if (*rip < agent::GuestAddressOf(trapline_agent_redirect_saved)) {
     // Nothing has been changed: as if there were no gate. It may be the code cache's fault, too.
-    registers.rip = agent::GuestAddressOf(trapline_agent_exceptions) +
-                    std::uint64_t{kVectorPageFault} * TRAPLINE_SLOT_SIZE;
-    registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof state.error_code;
+    registers.rip = agent::EntryOf(kVectorPageFault);
+    registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof(std::uint64_t);
     vcpu.MarkRegistersDirty();
     return false;
   }
@@ -234,7 +233,7 @@ bool GuestThread::AbandonRedirect(bool faulted) {
   if (faulted) code_cache()->redirects()->CountMisled(registers.rsi);
   may_hold_fault_ = !faulted;
   const auto& saved = reinterpret_cast<const agent::RedirectRegisters*>(
-      reinterpret_cast<const char*>(&frame) - sizeof state.error_code)[-1];
+      reinterpret_cast<const char*>(&frame) - sizeof(std::uint64_t))[-1];
   registers.rax = saved.rax;
   registers.rcx = saved.rcx;
   registers.rdx = saved.rdx;

@@ -90,8 +90,7 @@ void GuestThread::DeliverPageFault() {
   frame = {registers.rip, vcpu.special_registers().cs.selector, registers.rflags, registers.rsp,
            vcpu.special_registers().ss.selector};
   std::memcpy(reinterpret_cast<char*>(&frame) - sizeof error_code, &error_code, sizeof error_code);
-  registers.rip = agent::GuestAddressOf(trapline_agent_exceptions) +
-                  std::uint64_t{kVectorPageFault} * TRAPLINE_SLOT_SIZE + agent::kOutLength;
+  registers.rip = agent::EntryOf(kVectorPageFault) + agent::kOutLength;
   registers.rsp = TRAPLINE_FAULT_STACK_TOP - sizeof frame - sizeof error_code;
   registers.rflags &= ~kFlagTrap;
   vcpu.MarkRegistersDirty();

@@ -44,12 +44,7 @@ std::uint64_t GuestThread::gs_base() {
              : carrier_->vcpu().special_registers().gs.base;
 }
 
-void GuestThread::MarkSegmentsDirty() {
-  Vcpu& vcpu = carrier_->vcpu();
-  // kvm_amd reports the TSS as busy (type 11) whatever it was set to.
-  vcpu.special_registers().tr.type = static_cast<std::uint8_t>(process_->machine().host().tss_type);
-  vcpu.MarkSpecialRegistersDirty();
-}
+void GuestThread::MarkSegmentsDirty() { process_->machine().MarkSegmentsDirty(carrier_->vcpu()); }
 
 void GuestThread::EnterView(View view) {
   if (view_ == view) return;

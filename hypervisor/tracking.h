@@ -118,6 +118,7 @@ class Tracking {
   // none.
   void Retract(Carrier& carrier, std::uint64_t rip);
   // The calls that the thread with these registers stands in become known to the code cache.
+  // Returns them, innermost first.
   std::vector<CallFrame> SetFrames(Carrier& carrier, const RegisterFile& registers);
   // SectorUses::CountWrites for the thread.
   void CountWrites(Carrier& carrier, std::int64_t most);

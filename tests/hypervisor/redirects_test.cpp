@@ -62,18 +62,27 @@ class RedirectsTest : public ::testing::Test {
     redirects_->Add(redirects_->version(), rip, kStack, Cached(), frames);
   }
 
-  // One fault. True: it was led on; false: it left the guest with the registers it came with.
-  bool IsRedirected(std::uint64_t rsp = kStack) {
+  // Runs native code from `rip` on, up to where it leaves the guest.
+  void RunNatively(std::uint64_t rip, std::uint64_t rsp, kvm_regs registers = {}) {
     machine_->EnterView(*carrier_, View::kClosed);
     agent::ThreadPage& page = carrier_->thread_page();
     page.native = 1;
     page.redirect.entered = 0;
-    page.redirect.stay = 1234;
-    kvm_regs& registers = carrier_->vcpu().registers();
-    registers = {};
-    registers.rip = agent::GuestAddressOf(trapline_agent_probe_redirect);
+    registers.rip = rip;
     registers.rsp = rsp;
     registers.rdi = 1;
+    registers.rflags |= 0x202;
+    carrier_->vcpu().registers() = registers;
+    carrier_->vcpu().MarkRegistersDirty();
+    ASSERT_EQ(carrier_->vcpu().Run(), 0);
+  }
+  static std::uint64_t Probe() { return agent::GuestAddressOf(trapline_agent_probe_redirect); }
+
+  // One fault. True: it was led on; false: it left the guest with the registers it came with.
+  bool IsRedirected(std::uint64_t rsp = kStack) {
+    agent::ThreadPage& page = carrier_->thread_page();
+    page.redirect.stay = 1234;
+    kvm_regs registers{};
     registers.rax = 0xa00;
     registers.rcx = 0xa01;
     registers.rdx = 0xa02;
@@ -82,9 +91,7 @@ class RedirectsTest : public ::testing::Test {
     registers.r9 = 0xa09;
     registers.r10 = 0xa0a;
     registers.r11 = 0xa0b;
-    registers.rflags = 0x202;
-    carrier_->vcpu().MarkRegistersDirty();
-    EXPECT_EQ(carrier_->vcpu().Run(), 0);
+    RunNatively(Probe(), rsp, registers);
     EXPECT_EQ(carrier_->vcpu().run().exit_reason, KVM_EXIT_IO);
     const auto port = carrier_->vcpu().run().io.port;
     const kvm_regs& after = carrier_->vcpu().registers();
@@ -156,15 +163,10 @@ TEST_F(RedirectsTest, NotWhereTheThreadIsNot) {
   EXPECT_TRUE(IsRedirected());
   // `enabled` is the probe's own otherwise.
   const auto port = [&](bool enabled, std::uint64_t flags) {
-    machine_->EnterView(*carrier_, View::kClosed);
     carrier_->thread_page().redirect.enabled = enabled ? 1 : 0;
-    kvm_regs& registers = carrier_->vcpu().registers();
-    registers.rip = Fault();
-    registers.rsp = kStack;
-    registers.rdi = 1;
-    registers.rflags = 0x202 | flags;
-    carrier_->vcpu().MarkRegistersDirty();
-    EXPECT_EQ(carrier_->vcpu().Run(), 0);
+    kvm_regs registers{};
+    registers.rflags = flags;
+    RunNatively(Fault(), kStack, registers);
     return carrier_->vcpu().run().io.port;
   };
   EXPECT_EQ(port(true, 0), TRAPLINE_PORT_PROBE);
@@ -214,16 +216,9 @@ TEST_F(RedirectsTest, AStackOutOfView) {
   Add(Frames(1));
   constexpr std::uint64_t kNowhere = 0x123450000;
   agent::ThreadPage& page = carrier_->thread_page();
-  page.native = 1;
-  kvm_regs& registers = carrier_->vcpu().registers();
-  registers = {};
-  registers.rip = agent::GuestAddressOf(trapline_agent_probe_redirect);
-  registers.rsp = kNowhere;
-  registers.rdi = 1;
+  kvm_regs registers{};
   registers.rcx = 0xa01;
-  registers.rflags = 0x202;
-  carrier_->vcpu().MarkRegistersDirty();
-  ASSERT_EQ(carrier_->vcpu().Run(), 0);
+  RunNatively(Probe(), kNowhere, registers);
   EXPECT_EQ(carrier_->vcpu().run().io.port, TRAPLINE_PORT_EXCEPTION);
   const agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
   EXPECT_GT(frame.rip, agent::GuestAddressOf(trapline_agent_redirect_saved));
@@ -231,7 +226,7 @@ TEST_F(RedirectsTest, AStackOutOfView) {
   EXPECT_EQ(page.redirect.rip, Fault());
   EXPECT_EQ(page.redirect.rsp, kNowhere);
   const auto* saved = reinterpret_cast<const agent::RedirectRegisters*>(
-                          reinterpret_cast<const char*>(&frame) - sizeof page.redirect.error_code) -
+                          reinterpret_cast<const char*>(&frame) - sizeof(std::uint64_t)) -
                       1;
   EXPECT_EQ(saved->rcx, 0xa01u);
   EXPECT_EQ(page.native, 1u);
@@ -241,18 +236,7 @@ TEST_F(RedirectsTest, GateOpensWhereMostFaultsWouldBeLedOn) {
   redirects_ = std::make_unique<Redirects>(*machine_, RedirectRule::kWherePaying);
   redirects_->Clear(kGeneration);
   const auto is_open = [&] {
-    machine_->EnterView(*carrier_, View::kClosed);
-    agent::ThreadPage& page = carrier_->thread_page();
-    kvm_regs& registers = carrier_->vcpu().registers();
-    registers = {};
-    registers.rip = agent::GuestAddressOf(trapline_agent_probe_redirect);
-    registers.rsp = kStack;
-    registers.rdi = 1;
-    registers.rflags = 0x202;
-    page.native = 1;
-    page.redirect.entered = 0;
-    carrier_->vcpu().MarkRegistersDirty();
-    EXPECT_EQ(carrier_->vcpu().Run(), 0);
+    RunNatively(Probe(), kStack);
     return carrier_->vcpu().run().exit_reason == KVM_EXIT_IO &&
            carrier_->vcpu().run().io.port == TRAPLINE_PORT_PROBE;
   };
