@@ -98,6 +98,7 @@ void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
   if (cold > 0) {
     __atomic_store_n(&site.cold, static_cast<std::int16_t>(cold - 1), __ATOMIC_RELAXED);
   } else if (site.plain && !site.atomic && !site.locked && site.leaves_out == 0) {
+    if (!site.write) __atomic_store_n(&Repeats().leaves_out_reads, 1, __ATOMIC_SEQ_CST);
     site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
   }
 }

@@ -195,6 +195,7 @@ struct RepeatMemory {
   // Which pages of a table have an entry, a bit each.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
   DisplacedLine displaced[kRepeatThreads][kDisplacedLines];
+  std::uint8_t leaves_out_reads;  // some site does (AccessSite::leaves_out), or has
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];

@@ -259,7 +259,9 @@ void SectorUses::NoteLeavesOut(std::uint32_t sector, std::uint8_t byte) {
   ++(use == agent::kSectorOfReaders ? settled_.read : settled_.own);
 }
 
-std::uint32_t SectorUses::LeftOutBy(std::uint64_t address) const {
+std::uint32_t SectorUses::ReadsLeftOutBy(std::uint64_t address) const {
+  if (__atomic_load_n(&agent::Repeats().leaves_out_reads, __ATOMIC_SEQ_CST) == 0)
+    return kSectorOfNobody;
   const std::uint32_t index = SectorMemory::IndexOf(address);
   const Group* const group = left_out_[index / agent::kSectorsInGroup].get();
   if (group == nullptr) return kSectorOfNobody;

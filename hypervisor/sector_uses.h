@@ -45,9 +45,9 @@ class SectorUses {
   // To be called often: time passes.
   void Age();
 
-  // Who may have left something out in the sector at `address`: the number of a thread,
+  // Who may have left out a read in the sector at `address`: the number of a thread,
   // kSectorOfReaders for any, kSectorOfNobody.
-  std::uint32_t LeftOutBy(std::uint64_t address) const;
+  std::uint32_t ReadsLeftOutBy(std::uint64_t address) const;
 
   // Sectors, and subsectors of divided ones, that have settled so far, each time counted.
   struct Count {
@@ -73,7 +73,7 @@ class SectorUses {
   std::vector<agent::ThreadPage*> threads_;
   std::uint64_t window_ = 0;   // ns
   std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC
-  // What LeftOutBy says, by SectorMemory::IndexOf; null: nobody did in this group.
+  // Who leaves something out, by SectorMemory::IndexOf; null: nobody did in this group.
   using Group = std::array<std::uint8_t, agent::kSectorsInGroup>;
   std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup> left_out_;
   Count settled_;

@@ -1109,7 +1109,7 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
 // Who found the sector settled just before it was touched for this may read just after the release
 // what it finds there.
 void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
-  const std::uint32_t user = sector_uses_.LeftOutBy(address);
+  const std::uint32_t user = sector_uses_.ReadsLeftOutBy(address);
   if (user == agent::kSectorOfNobody) return;
   const UnseenLoads::Word sector{AlignDown(address, agent::kSectorSize), agent::kSectorSize};
   for (auto& [other, state] : states_) {

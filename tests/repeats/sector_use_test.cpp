@@ -123,6 +123,7 @@ class SectorUsesTest : public testing::Test {
              errno == EEXIST;  // another test's
     }();
     ASSERT_TRUE(mapped);
+    agent::Repeats().leaves_out_reads = 1;
     uses_.Start(0);
     for (std::uint32_t user = 1; user <= 2; ++user) uses_.Add(pages_[user - 1], user);
   }
@@ -210,7 +211,7 @@ TEST_F(SectorUsesTest, AtomicsLeaveTheRestAlone) {
   EXPECT_EQ(LeavesOut(1, kPlace + 64), 0);
   EXPECT_EQ(LeavesOut(1, kPlace), kBoth);
   EXPECT_EQ(LeavesOutWhole(1, kPlace), 0);
-  EXPECT_EQ(uses_.LeftOutBy(kPlace + 64), 1u);
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace + 64), 1u);
 }
 
 TEST_F(SectorUsesTest, WritesAreCounted) {
@@ -294,16 +295,25 @@ TEST(SubsectorUse, WordsGrowOlderAsBytesDo) {
   }
 }
 
-TEST_F(SectorUsesTest, TellsWhoLeftSomethingOut) {
-  EXPECT_EQ(uses_.LeftOutBy(kPlace), kSectorOfNobody);
+TEST_F(SectorUsesTest, NobodyLeavesAnythingOutBeforeSomeSiteIsHot) {
+  agent::Repeats().leaves_out_reads = 0;
   uses_.Touch(2, kPlace, 8, kWrite);
   Settle();
-  EXPECT_EQ(uses_.LeftOutBy(kPlace), 2u);
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), kSectorOfNobody);
+  agent::Repeats().leaves_out_reads = 1;
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), 2u);
+}
+
+TEST_F(SectorUsesTest, TellsWhoLeftSomethingOut) {
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), kSectorOfNobody);
+  uses_.Touch(2, kPlace, 8, kWrite);
+  Settle();
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), 2u);
   uses_.Touch(1, kPlace, 8, kWrite);
   Settle();
   uses_.Touch(2, kPlace, 8, kWrite);
   Settle();
-  EXPECT_EQ(uses_.LeftOutBy(kPlace), kSectorOfReaders);
+  EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), kSectorOfReaders);
 }
 
 TEST_F(SectorUsesTest, ForgetsWholeSectors) {
