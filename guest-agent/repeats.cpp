@@ -132,6 +132,12 @@ void NoteDisplaced(unsigned slot, std::uint64_t displaced, std::uint32_t then, s
     lines[DisplacedIndex(hash)] = {static_cast<std::uint32_t>(displaced), then};
 }
 
+// The part's line is good.
+void NoteUsed(unsigned slot, const LinePart& part) {
+  __atomic_fetch_or(&Repeats().used[slot][part.line / kLinesInPage / 64],
+                    1ull << part.line / kLinesInPage % 64, __ATOMIC_SEQ_CST);
+}
+
 // The part was told, or is about to be.
 TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool write,
                                       std::uint32_t use) {
@@ -146,6 +152,7 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
       ForgetMoments(line);
       __atomic_fetch_and(&line.entry, ~kAllTold, __ATOMIC_ACQ_REL);
       line.use = use;
+      NoteUsed(slot, part);
     }
     // The monitor may grant at the same time.
     __atomic_fetch_or(&line.entry, part.told(write), __ATOMIC_ACQ_REL);
@@ -164,7 +171,7 @@ TRAPLINE_AGENT_FUNCTION void NoteTold(unsigned slot, const LinePart& part, bool 
   }
   __atomic_store_n(&line.entry, part.number | part.told(write), __ATOMIC_RELEASE);
   line.use = use;
-  memory.used[slot][part.line / kLinesInPage / 64] |= 1ull << part.line / kLinesInPage % 64;
+  NoteUsed(slot, part);
 }
 
 }  // namespace

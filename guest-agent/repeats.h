@@ -192,7 +192,8 @@ struct RepeatMemory {
   // thread is not about to find or to note a repeat, and has none noted: so who has changed a
   // block's word and asks then where the thread's lines are finds what was noted before.
   std::uint32_t line_mask[kRepeatThreads];
-  // Which pages of a table have an entry, a bit each.
+  // Which pages of a table may have an entry that is good, a bit each. The monitor takes it back
+  // where it finds none; the thread says so when the entry is there.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
   DisplacedLine displaced[kRepeatThreads][kDisplacedLines];
   std::uint8_t leaves_out_reads;  // some site does (AccessSite::leaves_out), or has

@@ -14,10 +14,43 @@ using agent::IsInPeace;
 using agent::RepeatLine;
 using agent::Repeats;
 
-// Whether the line of a table, or a neighbour of it, may have an entry.
+// Of RepeatMemory::used, for the page of a line.
+std::uint64_t& UsedWord(unsigned slot, std::uint32_t line) {
+  return Repeats().used[slot][line / agent::kLinesInPage / 64];
+}
+std::uint64_t UsedBit(std::uint32_t line) { return 1ull << line / agent::kLinesInPage % 64; }
+
+// Whether the line of a table, or a neighbour of it, may have an entry that is good.
 bool IsUsed(unsigned slot, std::uint32_t line) {
-  const std::uint32_t page = line / agent::kLinesInPage;
-  return (Repeats().used[slot][page / 64] >> page % 64 & 1) != 0;
+  return (__atomic_load_n(&UsedWord(slot, line), __ATOMIC_SEQ_CST) & UsedBit(line)) != 0;
+}
+
+bool IsTableUsed(unsigned slot) {
+  const std::uint32_t last = agent::LineMaskOf(slot) / agent::kLinesInPage / 64;
+  const std::uint64_t* const used = Repeats().used[slot];
+  return std::any_of(used, used + last + 1, [](const std::uint64_t& word) {
+    return __atomic_load_n(&word, __ATOMIC_SEQ_CST) != 0;
+  });
+}
+
+// Something was repeated there that has not been told.
+bool HasMoments(const RepeatLine& line) {
+  std::uint32_t all = 0;
+  for (const auto& moments : line.moments) {
+    for (const std::uint32_t& moment : moments) all |= __atomic_load_n(&moment, __ATOMIC_ACQUIRE);
+  }
+  return all != 0;
+}
+
+// Looks at the page of a line that is said to be used.
+void ReviewPage(unsigned slot, std::uint32_t line) {
+  __atomic_fetch_and(&UsedWord(slot, line), ~UsedBit(line), __ATOMIC_SEQ_CST);
+  const RepeatLine* const page =
+      agent::TableOf(slot) + line / agent::kLinesInPage * agent::kLinesInPage;
+  const bool any = std::any_of(page, page + agent::kLinesInPage, [](const RepeatLine& each) {
+    return agent::NumberOf(each) != 0 && (IsInPeace(each) || HasMoments(each));
+  });
+  if (any) __atomic_fetch_or(&UsedWord(slot, line), UsedBit(line), __ATOMIC_SEQ_CST);
 }
 
 // Calls visit(RepeatLine&) for all lines of a table that may have an entry.
@@ -34,15 +67,23 @@ void ForEachLine(unsigned slot, Visit&& visit) {
 constexpr std::uint64_t kGroup = agent::kLinesInPage;
 static_assert(agent::IndexOf(kGroup) / kGroup == agent::IndexOf(2 * kGroup - 1) / kGroup);
 
-// Whether any of the lines of a group may have an entry.
-bool IsGroupUsed(unsigned slot, std::uint64_t group) {
+// Calls visit(line) -> bool for a line of each page that has lines of a group and is used, until
+// one says true. Whether one did.
+template <class Visit>
+bool AnyUsedPageOf(unsigned slot, std::uint64_t group, Visit&& visit) {
   const auto first = static_cast<std::uint32_t>(agent::IndexOf(group * kGroup) / kGroup * kGroup);
   const std::uint32_t mask = agent::LineMaskOf(slot);
-  if (IsUsed(slot, agent::LineOf(first, mask))) return true;
+  const auto is = [&](std::uint32_t line) { return IsUsed(slot, line) && visit(line); };
+  if (is(agent::LineOf(first, mask))) return true;
   for (std::uint32_t i = 0; i < kGroup; i += kGroup / agent::kRepeatPieces) {
-    if (IsUsed(slot, agent::BytewiseLineOf(first + i, 0, mask))) return true;
+    if (is(agent::BytewiseLineOf(first + i, 0, mask))) return true;
   }
   return false;
+}
+
+// Whether any of the lines of a group may have an entry that is good.
+bool IsGroupUsed(unsigned slot, std::uint64_t group) {
+  return AnyUsedPageOf(slot, group, [](std::uint32_t) { return true; });
 }
 
 // Calls visit(RepeatLine&) for the lines of blocks in [start, end), and some others.
@@ -59,6 +100,19 @@ void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visi
     const std::uint64_t end_of_group = std::min(last, (group + 1) * kGroup - 1);
     for (std::uint64_t block = std::max(first, group * kGroup); block <= end_of_group; ++block)
       agent::ForEachLineOf(slot, agent::IndexOf(block), visit);
+  }
+}
+
+// Which pages with lines of blocks in [start, end) are used? At most some of them.
+void ReviewNear(unsigned slot, std::uint64_t start, std::uint64_t end) {
+  constexpr std::uint64_t kMost = 8;
+  const std::uint64_t first = start / agent::kRepeatBlock / kGroup;
+  const std::uint64_t last = std::min((end - 1) / agent::kRepeatBlock / kGroup, first + kMost - 1);
+  for (std::uint64_t group = first; group <= last; ++group) {
+    AnyUsedPageOf(slot, group, [slot](std::uint32_t line) {
+      ReviewPage(slot, line);
+      return false;
+    });
   }
 }
 
@@ -198,7 +252,7 @@ void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std
     return agent::WholeMoment(now, moment) <= number;
   };
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (pages_[slot] == nullptr) continue;
+    if (pages_[slot] == nullptr || !IsTableUsed(slot)) continue;
     const bool own = Repeats().threads[slot] == thread + 1;
     const auto visit = [&](unsigned, const agent::Repeat& repeat) {
       const RepeatedAccess access = Whole(slot, repeat);
@@ -218,9 +272,12 @@ void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std
     };
     // The agent has ended the peace of all blocks that share a word with those in the range.
     ForEachLineNear(slot, start, end, [&](RepeatLine& line) {
-      if (IsIn(line, start, end) || !IsInPeace(line))
+      if (HasMoments(line) && (IsIn(line, start, end) || !IsInPeace(line)))
         agent::TakeRepeats(slot, line, visit, earlier);
     });
+    // What is given back and taken again and again would have the same lines looked at each time.
+    constexpr unsigned kReviewed = 16;
+    if (++blocks_[slot] % kReviewed == 0) ReviewNear(slot, start, end);
   }
 }
 
@@ -283,12 +340,7 @@ void RepeatTables::Grow(unsigned slot, std::uint64_t before) {
     });
   };
   bool later = false;
-  for_each_good_line([&](const RepeatLine& line) {
-    for (const auto& moments : line.moments) {
-      for (const std::uint32_t& moment : moments)
-        later = later || __atomic_load_n(&moment, __ATOMIC_ACQUIRE) != 0;
-    }
-  });
+  for_each_good_line([&](const RepeatLine& line) { later = later || HasMoments(line); });
   if (later) return;
   for_each_good_line([](RepeatLine& line) { __atomic_store_n(&line.entry, 0, __ATOMIC_RELEASE); });
   SetLines(slot, 2 * lines);

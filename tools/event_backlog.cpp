@@ -8,7 +8,8 @@ bool EventBacklog::Add(std::span<const Event> batch) {
   {
     std::unique_lock lock(mutex_);
     if (wants_alone_) LetWork(lock);
-    if (helpers_ != 0) {
+    // Of few events the other thread would not have begun before this one is done.
+    if (helpers_ != 0 && (feeds_ || count_ != 0 || batch.size() >= kWorthHandingOver)) {
       if (count_ == kMost) Reduce(lock, kMost / 2);
       batches_[(first_ + count_++) % kMost].assign(batch.begin(), batch.end());
       outstanding_ = true;

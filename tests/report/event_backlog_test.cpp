@@ -69,7 +69,7 @@ TEST(EventBacklog, HelpersKeepTheOrder) {
     open = true;
     const std::size_t batches = random() % 200;
     for (std::size_t i = 0; i < batches; ++i) {
-      const std::size_t size = 1 + random() % 50;
+      const std::size_t size = 1 + random() % 150;  // long and short ones
       owner_works = true;
       const std::vector<Event> batch = Batch(added, size);
       if (random() % 20 == 0) std::this_thread::yield();
