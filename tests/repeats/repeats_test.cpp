@@ -205,6 +205,10 @@ class Execution {
   }
   void TellAll() { tables_.TellAll(handled_); }
   bool IsFull(ThreadId thread) { return tables_.IsFull(*slots_[thread]); }
+  bool IsTableUsed(ThreadId thread) const {
+    return std::ranges::any_of(Repeats().used[*slots_[thread]],
+                               [](std::uint64_t pages) { return pages != 0; });
+  }
   void Grow(ThreadId thread) { tables_.Grow(*slots_[thread], handled_); }
   std::uint32_t LinesOf(ThreadId thread) const { return agent::LineMaskOf(*slots_[thread]) + 1; }
   void Weigh(std::uint64_t checks) { tables_.Weigh(checks, handled_); }
@@ -580,7 +584,7 @@ void ReadBlocks(Execution& execution, std::uint64_t address, std::uint64_t block
 }
 
 TEST(Repeats, ATableGrowsWhereItsThreadComesBackToMore) {
-  constexpr std::uint64_t kBlocks = 4096;
+  constexpr std::uint64_t kBlocks = 16384;
   Execution execution(0, 0, kFewLines);
   ReadBlocks(execution, 0x100000, kBlocks, 20);
   EXPECT_EQ(execution.repeats(), 0u);
@@ -594,7 +598,7 @@ TEST(Repeats, ATableGrowsWhereItsThreadComesBackToMore) {
 
 TEST(Repeats, ATableThatIsFullOfWhatIsUsedOnceIsLargeEnough) {
   Execution execution(0, 0, kFewLines);
-  ReadBlocks(execution, 0x100000, 80'000, 1);
+  ReadBlocks(execution, 0x100000, 300'000, 1);
   EXPECT_FALSE(execution.IsFull(0));
 }
 
@@ -822,6 +826,30 @@ TEST(Repeats, FreeingABlockTellsWhatOthersRepeated) {
   EXPECT_EQ(execution.repeats(), 1u);
   execution.Free(0, 0x1000, 16);
   EXPECT_EQ(execution.detector().races().size(), 1u);
+}
+
+// Lines that are no good are not looked at whenever a block near them is given back; those that are
+// good, or are so again, are.
+TEST(Repeats, FreeingBlocksForgetsWhereNothingIs) {
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  const auto free_neighbours = [&] {
+    for (int i = 0; i < 100; ++i) execution.Free(0, 0x1040, 16);
+  };
+  for (std::size_t round = 1; round <= 3; ++round) {
+    execution.Do(Write(1, 0x1000, 8, 1));
+    execution.Do(Release(1, 7));
+    execution.Do(Acquire(0, 7));
+    execution.Do(Write(1, 0x1000, 8, 1));
+    EXPECT_EQ(execution.repeats(), round);
+    free_neighbours();
+    EXPECT_TRUE(execution.IsTableUsed(1));
+    execution.Free(0, 0x1000, 16);
+    EXPECT_EQ(execution.detector().races().size(), round);
+    free_neighbours();
+    EXPECT_FALSE(execution.IsTableUsed(1));
+    execution.Do(Clear(0, 0x1000, 16));
+  }
 }
 
 }  // namespace
