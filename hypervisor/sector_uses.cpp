@@ -260,7 +260,7 @@ void SectorUses::NoteLeavesOut(std::uint32_t sector, std::uint8_t byte) {
 }
 
 std::uint32_t SectorUses::ReadsLeftOutBy(std::uint64_t address) const {
-  if (__atomic_load_n(&agent::Repeats().leaves_out_reads, __ATOMIC_SEQ_CST) == 0)
+  if (!started_ || __atomic_load_n(&agent::Repeats().leaves_out_reads, __ATOMIC_SEQ_CST) == 0)
     return kSectorOfNobody;
   const std::uint32_t index = SectorMemory::IndexOf(address);
   const Group* const group = left_out_[index / agent::kSectorsInGroup].get();
