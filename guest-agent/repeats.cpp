@@ -88,6 +88,10 @@ void TouchByRegisters(const AccessSite& site, const RegisterFile& registers) {
   if (site.write) TouchRange(gpr[kRdi], size, Touch::kWrite);
 }
 
+// So long before a site leaves out reads the monitor learns that one will: who has asked what it
+// need not tell of, and then waits for something else, may leave it out by an old answer.
+constexpr std::int16_t kSoonHot = 512;  // checks
+
 // The site is about to make an access that is checked.
 void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
   const auto user = static_cast<std::uint32_t>(Page().repeat_user);
@@ -97,10 +101,11 @@ void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
   const std::int16_t cold = __atomic_load_n(&site.cold, __ATOMIC_RELAXED);
   if (cold > 0) {
     __atomic_store_n(&site.cold, static_cast<std::int16_t>(cold - 1), __ATOMIC_RELAXED);
-  } else if (site.plain && !site.atomic && !site.locked && site.leaves_out == 0) {
-    if (!site.write) __atomic_store_n(&Repeats().leaves_out_reads, 1, __ATOMIC_SEQ_CST);
-    site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
+    if (cold > kSoonHot) return;
   }
+  if (!site.plain || site.atomic || site.locked || site.leaves_out != 0) return;
+  if (!site.write) __atomic_store_n(&Repeats().leaves_out_reads, 1, __ATOMIC_SEQ_CST);
+  if (cold <= 0) site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
 }
 
 // The part of the site's last repeat.

@@ -192,11 +192,12 @@ struct RepeatMemory {
   // thread is not about to find or to note a repeat, and has none noted: so who has changed a
   // block's word and asks then where the thread's lines are finds what was noted before.
   std::uint32_t line_mask[kRepeatThreads];
-  // Which pages of a table may have an entry that is good, a bit each. The monitor takes it back
-  // where it finds none; the thread says so when the entry is there.
+  // Which pages of a table may have a line that is in peace, or of which something repeated has not
+  // been told, a bit each. The thread sets it once the line is so; the monitor takes it back where
+  // it finds none.
   std::uint64_t used[kRepeatThreads][kRepeatLines / kLinesInPage / 64];
   DisplacedLine displaced[kRepeatThreads][kDisplacedLines];
-  std::uint8_t leaves_out_reads;  // some site does (AccessSite::leaves_out), or has
+  std::uint8_t leaves_out_reads;  // some site does (AccessSite::leaves_out), or has, or soon will
   alignas(kRepeatHugePage) std::uint32_t use[kRepeatBlocks];
   // Which of a block's words have a line of their own in a table, a bit each. Never taken back.
   alignas(kRepeatHugePage) std::uint8_t bytewise[kRepeatBlocks];

@@ -20,7 +20,7 @@ std::uint64_t& UsedWord(unsigned slot, std::uint32_t line) {
 }
 std::uint64_t UsedBit(std::uint32_t line) { return 1ull << line / agent::kLinesInPage % 64; }
 
-// Whether the line of a table, or a neighbour of it, may have an entry that is good.
+// RepeatMemory::used of the line of a table and its neighbours.
 bool IsUsed(unsigned slot, std::uint32_t line) {
   return (__atomic_load_n(&UsedWord(slot, line), __ATOMIC_SEQ_CST) & UsedBit(line)) != 0;
 }
@@ -53,7 +53,7 @@ void ReviewPage(unsigned slot, std::uint32_t line) {
   if (any) __atomic_fetch_or(&UsedWord(slot, line), UsedBit(line), __ATOMIC_SEQ_CST);
 }
 
-// Calls visit(RepeatLine&) for all lines of a table that may have an entry.
+// Calls visit(RepeatLine&) for all lines of a table but such as are of no use any more.
 template <class Visit>
 void ForEachLine(unsigned slot, Visit&& visit) {
   RepeatLine* const table = agent::TableOf(slot);
@@ -81,7 +81,7 @@ bool AnyUsedPageOf(unsigned slot, std::uint64_t group, Visit&& visit) {
   return false;
 }
 
-// Whether any of the lines of a group may have an entry that is good.
+// Whether any page that has lines of a group is used.
 bool IsGroupUsed(unsigned slot, std::uint64_t group) {
   return AnyUsedPageOf(slot, group, [](std::uint32_t) { return true; });
 }
@@ -103,10 +103,12 @@ void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visi
   }
 }
 
-// Which pages with lines of blocks in [start, end) are used? At most some of them.
-void ReviewNear(unsigned slot, std::uint64_t start, std::uint64_t end) {
+// Reviews pages with lines of blocks in [start, end), others with another `turn` if they are many.
+void ReviewNear(unsigned slot, std::uint64_t start, std::uint64_t end, unsigned turn) {
   constexpr std::uint64_t kMost = 8;
-  const std::uint64_t first = start / agent::kRepeatBlock / kGroup;
+  const std::uint64_t groups = (end - start) / agent::kRepeatBlock / kGroup;
+  const std::uint64_t first =
+      start / agent::kRepeatBlock / kGroup + turn % (groups / kMost + 1) * kMost;
   const std::uint64_t last = std::min((end - 1) / agent::kRepeatBlock / kGroup, first + kMost - 1);
   for (std::uint64_t group = first; group <= last; ++group) {
     AnyUsedPageOf(slot, group, [slot](std::uint32_t line) {
@@ -179,6 +181,9 @@ void RepeatTables::Remove(unsigned slot) {
 void RepeatTables::RemoveAll() {
   if (!started_) return;
   Clear();
+  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+    if (pages_[slot] != nullptr) DiscardTable(slot);
+  }
   pages_ = {};
   std::ranges::fill(Repeats().threads, 0);
   Repeats().enabled = 0;
@@ -276,8 +281,8 @@ void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std
         agent::TakeRepeats(slot, line, visit, earlier);
     });
     // What is given back and taken again and again would have the same lines looked at each time.
-    constexpr unsigned kReviewed = 16;
-    if (++blocks_[slot] % kReviewed == 0) ReviewNear(slot, start, end);
+    constexpr unsigned kOneIn = 17;  // prime: programs go through several blocks by turns
+    if (++blocks_[slot] % kOneIn == 0) ReviewNear(slot, start, end, blocks_[slot] / kOneIn);
   }
 }
 
@@ -398,7 +403,7 @@ void RepeatTables::DiscardTable(unsigned slot) {
 
 // They may be empty for long, and take up to 20 MiB for each thread.
 void RepeatTables::Discard() {
-  // In this order no line is left that is not known as used.
+  // In this order no line is left that is good and not known as used.
   for (auto& used : Repeats().used) std::ranges::fill(used, 0);
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) DiscardTable(slot);
   discard_after_ = 0;

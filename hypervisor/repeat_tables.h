@@ -127,7 +127,7 @@ class RepeatTables {
     std::uint64_t missed, queued;
   };
   std::array<Growth, agent::kRepeatThreads> growth_{};
-  std::array<unsigned, agent::kRepeatThreads> blocks_{};  // OnBlock has seen while it was taken
+  std::array<unsigned, agent::kRepeatThreads> blocks_{};  // looked for in the table by OnBlock
   std::uint64_t ended_ = 0;  // of threads that are gone
 };
 

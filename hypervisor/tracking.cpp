@@ -1103,6 +1103,8 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
     Observer().OnHistoryEnds(thread, word, word + size);
   }
   WatchIfReadLocked(thread, {word, size});
+  // The agent does not always know.
+  sector_uses_.Touch(agent::kUsedByOthers, word, size, agent::SectorTouch::kAtomic);
   WatchSettledLocked(thread, word);
 }
 

@@ -22,8 +22,8 @@ class EventBacklog {
   using Feed = std::function<void(std::span<const Event>)>;
   explicit EventBacklog(Feed feed) : feed_(std::move(feed)) {}
 
-  // The owner. Feeds the batch at once, and answers true, unless somebody helps with what is left
-  // of others, or it is a long one; then it may be fed later, by whoever.
+  // The owner. Feeds the batch at once, and answers true, unless somebody helps and either the batch
+  // is long or earlier ones are left; then it may be fed later, by whoever.
   bool Add(std::span<const Event> batch);
   // The owner. All batches have been fed when it returns. Whether one had been left by Add.
   bool Finish();
@@ -37,7 +37,7 @@ class EventBacklog {
 
  private:
   static constexpr std::size_t kMost = 32;              // batches: 400 KiB, 1 ms
-  static constexpr std::size_t kWorthHandingOver = 64;  // events: 4 us, as to wake a thread takes
+  static constexpr std::size_t kWorthHandingOver = 64;  // events: 8 us, as to wake a thread takes
 
   // With the lock held, but not while the batch is fed.
   void FeedFirst(std::unique_lock<std::mutex>& lock);

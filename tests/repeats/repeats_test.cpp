@@ -138,6 +138,7 @@ class Execution {
                 [this](const RepeatedAccess& access) { Earlier(access); }) {
     Memory().next_event() = 1;
     auto& repeats = Repeats();
+    std::fill_n(&repeats.used[0][0], sizeof repeats.used / sizeof repeats.used[0][0], 0);
     // What the execution before has left, without touching all of it.
     for (const std::uint32_t index : touched_) {
       repeats.use[index] = 0;

@@ -295,7 +295,7 @@ TEST(SubsectorUse, WordsGrowOlderAsBytesDo) {
   }
 }
 
-TEST_F(SectorUsesTest, NobodyLeavesAnythingOutBeforeSomeSiteIsHot) {
+TEST_F(SectorUsesTest, NobodyLeavesOutReadsBeforeSomeSiteDoes) {
   agent::Repeats().leaves_out_reads = 0;
   uses_.Touch(2, kPlace, 8, kWrite);
   Settle();

@@ -32,6 +32,25 @@ TEST(EventBacklog, WithoutHelpersFeedsAtOnce) {
   EXPECT_TRUE(fed.empty());
 }
 
+TEST(EventBacklog, ShortBatchesAreNotHandedOver) {
+  std::atomic<bool> helps = false, over = false;
+  EventBacklog backlog([](std::span<const Event>) {});
+  std::thread helper([&] {
+    backlog.HelpUntil([&] {
+      helps = true;
+      return over.load();
+    });
+  });
+  while (!helps) std::this_thread::yield();
+  EXPECT_TRUE(backlog.Add(Batch(0, 2)));
+  EXPECT_FALSE(backlog.Add(Batch(2, 1000)));
+  backlog.Finish();
+  EXPECT_TRUE(backlog.Add(Batch(1002, 2)));
+  over = true;
+  backlog.Wake();
+  helper.join();
+}
+
 TEST(EventBacklog, HelpersKeepTheOrder) {
   constexpr std::uint64_t kRounds = 200;
   std::mt19937 random(1);
