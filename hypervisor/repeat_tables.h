@@ -128,7 +128,7 @@ class RepeatTables {
   };
   std::array<Growth, agent::kRepeatThreads> growth_{};
   std::array<unsigned, agent::kRepeatThreads> blocks_{};  // looked for in the table by OnBlock
-  std::uint64_t ended_ = 0;  // of threads that are gone
+  std::uint64_t ended_ = 0;                               // of threads that are gone
 };
 
 }  // namespace trapline

@@ -22,8 +22,8 @@ class EventBacklog {
   using Feed = std::function<void(std::span<const Event>)>;
   explicit EventBacklog(Feed feed) : feed_(std::move(feed)) {}
 
-  // The owner. Feeds the batch at once, and answers true, unless somebody helps and either the batch
-  // is long or earlier ones are left; then it may be fed later, by whoever.
+  // The owner. Feeds the batch at once, and answers true, unless somebody helps and either the
+  // batch is long or earlier ones are left; then it may be fed later, by whoever.
   bool Add(std::span<const Event> batch);
   // The owner. All batches have been fed when it returns. Whether one had been left by Add.
   bool Finish();
