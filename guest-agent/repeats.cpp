@@ -104,7 +104,9 @@ void NoteSectorUse(const AccessSite& site, std::uint64_t address) {
     if (cold > kSoonHot) return;
   }
   if (!site.plain || site.atomic || site.locked || site.leaves_out != 0) return;
-  if (!site.write) __atomic_store_n(&Repeats().leaves_out_reads, 1, __ATOMIC_SEQ_CST);
+  std::uint8_t& reads = Repeats().leaves_out_reads;
+  if (!site.write && __atomic_load_n(&reads, __ATOMIC_RELAXED) == 0)
+    __atomic_store_n(&reads, 1, __ATOMIC_SEQ_CST);
   if (cold <= 0) site.leaves_out = site.write ? kLeaveOutWrites : kLeaveOutReads;
 }
 
@@ -139,8 +141,7 @@ void NoteDisplaced(unsigned slot, std::uint64_t displaced, std::uint32_t then, s
 
 // The part's line is good.
 void NoteUsed(unsigned slot, const LinePart& part) {
-  __atomic_fetch_or(&Repeats().used[slot][part.line / kLinesInPage / 64],
-                    1ull << part.line / kLinesInPage % 64, __ATOMIC_SEQ_CST);
+  __atomic_fetch_or(&UsedWord(slot, part.line), UsedBit(part.line), __ATOMIC_SEQ_CST);
 }
 
 // The part was told, or is about to be.

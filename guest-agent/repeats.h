@@ -226,6 +226,12 @@ inline RepeatTableMemory& TableMemory() {
 }
 inline RepeatLine* TableOf(unsigned slot) { return TableMemory().tables[slot]; }
 
+// Of RepeatMemory::used, for the page of a line.
+inline std::uint64_t& UsedWord(unsigned slot, std::uint32_t line) {
+  return Repeats().used[slot][line / kLinesInPage / 64];
+}
+constexpr std::uint64_t UsedBit(std::uint32_t line) { return 1ull << line / kLinesInPage % 64; }
+
 // The sites of a line's pieces.
 inline std::uint32_t* SitesOf(unsigned slot, std::uint32_t line, bool write) {
   return write ? TableMemory().write_sites[slot][line] : TableOf(slot)[line].read_sites;

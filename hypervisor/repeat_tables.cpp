@@ -14,15 +14,10 @@ using agent::IsInPeace;
 using agent::RepeatLine;
 using agent::Repeats;
 
-// Of RepeatMemory::used, for the page of a line.
-std::uint64_t& UsedWord(unsigned slot, std::uint32_t line) {
-  return Repeats().used[slot][line / agent::kLinesInPage / 64];
-}
-std::uint64_t UsedBit(std::uint32_t line) { return 1ull << line / agent::kLinesInPage % 64; }
-
 // RepeatMemory::used of the line of a table and its neighbours.
 bool IsUsed(unsigned slot, std::uint32_t line) {
-  return (__atomic_load_n(&UsedWord(slot, line), __ATOMIC_SEQ_CST) & UsedBit(line)) != 0;
+  return (__atomic_load_n(&agent::UsedWord(slot, line), __ATOMIC_SEQ_CST) & agent::UsedBit(line)) !=
+         0;
 }
 
 bool IsTableUsed(unsigned slot) {
@@ -44,13 +39,13 @@ bool HasMoments(const RepeatLine& line) {
 
 // Looks at the page of a line that is said to be used.
 void ReviewPage(unsigned slot, std::uint32_t line) {
-  __atomic_fetch_and(&UsedWord(slot, line), ~UsedBit(line), __ATOMIC_SEQ_CST);
+  __atomic_fetch_and(&agent::UsedWord(slot, line), ~agent::UsedBit(line), __ATOMIC_SEQ_CST);
   const RepeatLine* const page =
       agent::TableOf(slot) + line / agent::kLinesInPage * agent::kLinesInPage;
   const bool any = std::any_of(page, page + agent::kLinesInPage, [](const RepeatLine& each) {
     return agent::NumberOf(each) != 0 && (IsInPeace(each) || HasMoments(each));
   });
-  if (any) __atomic_fetch_or(&UsedWord(slot, line), UsedBit(line), __ATOMIC_SEQ_CST);
+  if (any) __atomic_fetch_or(&agent::UsedWord(slot, line), agent::UsedBit(line), __ATOMIC_SEQ_CST);
 }
 
 // Calls visit(RepeatLine&) for all lines of a table but such as are of no use any more.
@@ -89,6 +84,7 @@ bool IsGroupUsed(unsigned slot, std::uint64_t group) {
 // Calls visit(RepeatLine&) for the lines of blocks in [start, end), and some others.
 template <class Visit>
 void ForEachLineNear(unsigned slot, std::uint64_t start, std::uint64_t end, Visit&& visit) {
+  if (!IsTableUsed(slot)) return;
   const std::uint64_t first = start / agent::kRepeatBlock;
   const std::uint64_t last = (end - 1) / agent::kRepeatBlock;
   if (last - first > agent::LineMaskOf(slot)) {  // more blocks than lines
@@ -180,10 +176,7 @@ void RepeatTables::Remove(unsigned slot) {
 
 void RepeatTables::RemoveAll() {
   if (!started_) return;
-  Clear();
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (pages_[slot] != nullptr) DiscardTable(slot);
-  }
+  Discard();
   pages_ = {};
   std::ranges::fill(Repeats().threads, 0);
   Repeats().enabled = 0;
@@ -256,8 +249,11 @@ void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std
   const auto earlier = [&](std::uint32_t moment) {
     return agent::WholeMoment(now, moment) <= number;
   };
+  // What is given back and taken again and again would have the same lines looked at each time.
+  constexpr unsigned kOneIn = 17;  // prime: programs go through several blocks by turns
+  const bool reviews = ++blocks_ % kOneIn == 0;
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
-    if (pages_[slot] == nullptr || !IsTableUsed(slot)) continue;
+    if (pages_[slot] == nullptr) continue;
     const bool own = Repeats().threads[slot] == thread + 1;
     const auto visit = [&](unsigned, const agent::Repeat& repeat) {
       const RepeatedAccess access = Whole(slot, repeat);
@@ -280,9 +276,7 @@ void RepeatTables::OnBlock(ThreadId thread, bool freed, std::uint64_t start, std
       if (HasMoments(line) && (IsIn(line, start, end) || !IsInPeace(line)))
         agent::TakeRepeats(slot, line, visit, earlier);
     });
-    // What is given back and taken again and again would have the same lines looked at each time.
-    constexpr unsigned kOneIn = 17;  // prime: programs go through several blocks by turns
-    if (++blocks_[slot] % kOneIn == 0) ReviewNear(slot, start, end, blocks_[slot] / kOneIn);
+    if (reviews) ReviewNear(slot, start, end, blocks_ / kOneIn);
   }
 }
 

@@ -127,8 +127,8 @@ class RepeatTables {
     std::uint64_t missed, queued;
   };
   std::array<Growth, agent::kRepeatThreads> growth_{};
-  std::array<unsigned, agent::kRepeatThreads> blocks_{};  // looked for in the table by OnBlock
-  std::uint64_t ended_ = 0;                               // of threads that are gone
+  unsigned blocks_ = 0;      // that OnBlock was told of
+  std::uint64_t ended_ = 0;  // of threads that are gone
 };
 
 }  // namespace trapline

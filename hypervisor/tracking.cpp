@@ -1103,7 +1103,7 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
     Observer().OnHistoryEnds(thread, word, word + size);
   }
   WatchIfReadLocked(thread, {word, size});
-  // The agent does not always know.
+  // The agent does not always know, and nobody leaves anything out there once this is done.
   sector_uses_.Touch(agent::kUsedByOthers, word, size, agent::SectorTouch::kAtomic);
   WatchSettledLocked(thread, word);
 }
