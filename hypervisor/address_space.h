@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hypervisor/clock.h"
 #include "hypervisor/machine.h"
 #include "hypervisor/memory_limits.h"
 #include "hypervisor/mmu_notifier.h"
@@ -93,7 +94,8 @@ struct TrackingRules {
   std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
   // Pages that nobody else uses become private to `owner`; likewise.
   std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
-  // `thread` may read or write natively what others wrote on these pages; likewise.
+  // `thread`, the calling one, may read or write natively what others wrote on these pages, once
+  // this returns. Without the mutex.
   std::function<void(std::uint64_t thread, const PageRun& run)> on_opened;
   // [from, from + length) is now at `to`; with the mutex held.
   std::function<void(std::uint64_t from, std::uint64_t to, std::uint64_t length)> on_moved;
@@ -103,6 +105,8 @@ struct TrackingRules {
       on_views_changed;
   // The program's shared mapping of [start, end) is about to end; likewise.
   std::function<void(std::uint64_t start, std::uint64_t end)> on_shared_memory_ends;
+  // Milliseconds, from anywhere.
+  std::function<std::uint64_t()> time = [] { return Nanoseconds(CLOCK_MONOTONIC) / 1'000'000; };
 };
 
 class AddressSpace {
@@ -143,7 +147,8 @@ class AddressSpace {
   // memory. A view is made when first asked for, by the thread or by others that look whether it
   // uses a page: hence by way of this, but for those who hold the mutex.
   GuestPhysical RootOf(Carrier& carrier, View view);
-  // Whether that table has an entry for `address`, whatever it permits.
+  // Whether that table, the one that the calling thread runs on, has an entry for `address`,
+  // whatever it permits. Takes no lock.
   bool IsMapped(Carrier& carrier, View view, GuestVirtual address);
 
   // --- faults
@@ -242,9 +247,12 @@ class AddressSpace {
 
   // --- page_faults.cpp: page tables
   void ClearEntries(std::uint64_t start, std::uint64_t end);
+  FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
+                             bool fetch, std::uint64_t rip);
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
+  void PopulateMirror(Carrier& carrier, std::uint64_t address, bool tracked);
   void TryHugePage(std::uint64_t block, std::uint64_t region_start);
   void SplitHugePages();
 
@@ -264,6 +272,7 @@ class AddressSpace {
                           RegionMap::iterator region);
   void MarkUsed(Carrier& carrier, std::uint64_t address);
   void Hide(const PageRun& run);
+  void TellOpened(Carrier& carrier);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
   void Freshen(std::uint64_t start, std::uint64_t end);
 
@@ -300,7 +309,8 @@ class AddressSpace {
   std::map<std::uint64_t, Alias> aliases_;
   // By object and offset: how far, and by which address it is known. With the mutex.
   std::map<std::uint64_t, std::map<std::uint64_t, Alias>> homes_;
-  std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
+  std::atomic<std::uint64_t> last_lease_end_{0};  // no lease on any page ends later
+  std::atomic<std::uint64_t> reopened_{0};        // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

@@ -111,6 +111,8 @@ class Carrier {
     leased.clear();
     reopened = watched = {};
     to_open.clear();
+    taken.clear();
+    leaves_soon = false;
   }
   // Policies under which pages have owners: whether the thread runs natively until it meets a
   // shared page, instead of in the code cache; and whether it ever did.
@@ -129,8 +131,11 @@ class Carrier {
   Neighbourhood reopened, watched;
   // Pages that its thread has used and has hidden from all, to see who uses them again.
   std::uint64_t rewatched = 0;
-  // Pages that became the thread's own while it was in the code cache (AddressSpace::OpenOwn).
-  std::vector<PageRun> to_open;
+  // Pages that the thread may use natively, or will (AddressSpace::OpenOwn), of which that is to be
+  // told. Its own thread's alone, as is `taken`: pages that it has taken while in the code cache.
+  std::vector<PageRun> to_open, taken;
+  // Whether the thread, which is in the code cache, will stay for a short time only.
+  bool leaves_soon = false;
 
   // Set by AddressSpace::Distrust: this many page faults to come are checked against the host, and
   // map one page each.

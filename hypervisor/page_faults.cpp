@@ -65,36 +65,38 @@ PageUse AddressSpace::CountPageUse() {
 void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
                             std::uint64_t block_end, std::uint64_t offset) {
   PageTable& table = carrier.view(view);
-  ForEachRegion(
-      block, block_end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
-        if (region.protection == PROT_NONE) return;
-        const auto [start, end] = part;
-        if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
-          states_->ForEach(start, end, [&](const PageRun& run) {
-            if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
-                (offset != 0 &&
-                 (run.state == PageState::kShared || run.state == PageState::kReadOnly))) {
-              MapRun(carrier, run, offset);
-            }
-          });
-          return;
-        }
-        std::uint64_t flags = PageEntry::kUser;
-        if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
-        if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
-        if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
-            (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
-          flags |= PageEntry::kNoExecute;
-        }
-        const GuestPhysical physical =
-            machine_.memory().PhysicalOf({start}, region_start, region.end);
-        if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-            table.MapLarge({start + offset}, physical, flags)) {
-          if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
-          return;
-        }
-        table.Map({start + offset}, physical, end - start, flags);
-      });
+  ForEachRegion(block, block_end,
+                [&](const Range& part, std::uint64_t region_start, const Region& region) {
+                  if (region.protection == PROT_NONE) return;
+                  const auto [start, end] = part;
+                  if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
+                    states_->ForEach(start, end, [&](const PageRun& run) {
+                      if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
+                          (offset != 0 &&
+                           (run.state == PageState::kShared || run.state == PageState::kReadOnly ||
+                            (run.state == PageState::kTaken &&
+                             run.owner == carrier.thread_page().logical_thread)))) {
+                        MapRun(carrier, run, offset);
+                      }
+                    });
+                    return;
+                  }
+                  std::uint64_t flags = PageEntry::kUser;
+                  if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+                  if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
+                  if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
+                      (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
+                    flags |= PageEntry::kNoExecute;
+                  }
+                  const GuestPhysical physical =
+                      machine_.memory().PhysicalOf({start}, region_start, region.end);
+                  if (!count_page_use_ && start == block && end == block + kLargePageSize &&
+                      table.MapLarge({start + offset}, physical, flags)) {
+                    if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
+                    return;
+                  }
+                  table.Map({start + offset}, physical, end - start, flags);
+                });
 }
 
 // Where the memory before a block is in use, the program is filling it, and will use the block,
@@ -118,7 +120,6 @@ void AddressSpace::SplitHugePages() {
 }
 
 bool AddressSpace::IsMapped(Carrier& carrier, View view, GuestVirtual address) {
-  const std::lock_guard lock(mutex_);
   return carrier.view(view).Lookup(address) != 0;
 }
 
@@ -129,7 +130,15 @@ GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
 
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
+  lock.unlock();
+  if (carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive)) TellOpened(carrier);
+  return verdict;
+}
+
+FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtual address,
+                                         bool write, bool fetch, std::uint64_t rip) {
   if (address.value >= kUserAddressEnd) return FaultVerdict::kNotMapped;
   auto it = FindRegion(address.value);
   if (it == regions_.end()) {
@@ -146,7 +155,10 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   if (view == View::kClosed && !fetch && it->second.Trackable()) {
     const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
     PageRun run = states_->Find(address.value, it->first, it->second.end);
-    if (run.state == PageState::kShared && adaptive && carrier.native() &&
+    const bool met =
+        run.state == PageState::kShared ||
+        (run.state == PageState::kTaken && run.owner == carrier.thread_page().logical_thread);
+    if (met && adaptive && carrier.native() &&
         Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
       run = states_->Find(address.value, it->first, it->second.end);
     }
@@ -156,7 +168,13 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
     if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
     if (adaptive && !carrier.native() && run.state != PageState::kUntracked)
       return FaultVerdict::kShared;
-    if (carrier.distrusted_faults == 0) return MapTouched(carrier, address.value, write, it);
+    if (carrier.distrusted_faults == 0) {
+      const FaultVerdict verdict = MapTouched(carrier, address.value, write, it);
+      // It goes on in the code cache, with the same access.
+      if (verdict == FaultVerdict::kShared && adaptive && carrier.native())
+        PopulateMirror(carrier, address.value, true);
+      return verdict;
+    }
   }
   if (count_page_use_) {
     // Mapping anew clears accessed bits: remember them first.
@@ -197,13 +215,18 @@ FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address,
     Populate(carrier, View::kClosed, page, page + kPageSize, kMirrorOffset);
     return FaultVerdict::kMapped;
   }
-  if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
-  const std::uint64_t block = AlignDown(address.value, kLargePageSize);
+  const bool tracked = OwnsPages() && it->second.Trackable();
+  if (tracked) TouchTracked(carrier, address.value, write, it);
+  PopulateMirror(carrier, address.value, tracked);
+  return FaultVerdict::kMapped;
+}
+
+// The mirror of what the thread may use around `address`, which it is about to use.
+void AddressSpace::PopulateMirror(Carrier& carrier, std::uint64_t address, bool tracked) {
+  const std::uint64_t block = AlignDown(address, kLargePageSize);
   Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
            kMirrorOffset);
-  if (OwnsPages() && it->second.Trackable())
-    MarkUsed(carrier, AlignDown(address.value, kPageSize) + kMirrorOffset);
-  return FaultVerdict::kMapped;
+  if (tracked) MarkUsed(carrier, AlignDown(address, kPageSize) + kMirrorOffset);
 }
 
 void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physical) {

@@ -8,6 +8,13 @@
 #include "hypervisor/host_mappings.h"
 
 namespace trapline {
+namespace {
+
+// So many pages are given, or taken, at once only where the thread has been using one after the
+// other.
+constexpr std::uint64_t kDense = 16 * kPageSize;
+
+}  // namespace
 
 void AddressSpace::SetTrackingRules(TrackingRules rules) {
   const std::lock_guard lock(mutex_);
@@ -81,7 +88,7 @@ void AddressSpace::OnForkedChild(bool shared_descriptors) {
 
 // Whether the owner of the pages may have used them in code that was not checked.
 bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
-  if (!owner.was_native()) return false;
+  if (!owner.was_native() || run.state == PageState::kTaken) return false;
   // It may do so until they are taken from it.
   if (owner.native()) return true;
   for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
@@ -115,8 +122,13 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const PageRun before = states_->Find(address, region->first, region->second.end);
+  // Who stays in the cache has no use for pages of its own.
+  const bool takes = states_->policy() == SharingPolicy::kAdaptive &&
+                     (carrier.native() || carrier.leaves_soon) &&
+                     !(watches_aliases_ && region->second.object != 0);
+  states_->SetTime(rules_.time());
   const Touch touch =
-      states_->OnTouch(thread, address, write, region->first, region->second.end, used);
+      states_->OnTouch(thread, address, write, region->first, region->second.end, used, takes);
   if (touch.hide) Hide(touch.run);
   if (touch.revoke) {
     Carrier* const owner = CarrierOf(touch.revoke->owner);
@@ -134,14 +146,14 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     }
   }
   const bool claims = before.state == PageState::kUntouched;
+  if (touch.run.state == PageState::kTaken) {
+    if (before.state != PageState::kTaken) carrier.taken.push_back(touch.run);
+    return PageState::kShared;
+  }
   if (touch.run.state == PageState::kPrivate && (claims || before.owner != thread)) {
     // Others may have released something here, before they gave the pages up or ended.
     rules_.on_claimed(thread, touch.run);
-    if (carrier.native()) {
-      rules_.on_opened(thread, touch.run);
-    } else {
-      carrier.to_open.push_back(touch.run);
-    }
+    carrier.to_open.push_back(touch.run);
     if (claims && watches_aliases_ && region->second.object != 0 && OwnsPages()) {
       // It may be mapped elsewhere, too.
       states_->Share(touch.run.start, touch.run.end);
@@ -177,8 +189,7 @@ FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, b
   const std::uint64_t block = AlignDown(address, kLargePageSize);
   const PageRun run = states_->Find(address, std::max(region->first, block),
                                     std::min(region->second.end, block + 2 * kLargePageSize));
-  if (run.state == PageState::kReadOnly)
-    rules_.on_opened(carrier.thread_page().logical_thread, run);
+  if (run.state == PageState::kReadOnly) carrier.to_open.push_back(run);
   MapRun(carrier, run);
   MarkUsed(carrier, AlignDown(address, kPageSize));
   return FaultVerdict::kMapped;
@@ -241,16 +252,16 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   Hide(run);
   if (use == Use::kBusy) return false;
   if (use == Use::kOwn) {
+    states_->SetTime(rules_.time());
     states_->Give(run.start, run.end, thread);
-    rules_.on_opened(thread, run);
-    // So many are given only where the thread has been using one after the other.
-    constexpr std::uint64_t kDense = 16 * kPageSize;
+    carrier.to_open.push_back(run);
     constexpr std::size_t kMostLeases = 256;
     run.state = PageState::kPrivate;
     if (run.end - run.start >= kDense) {
       MapRun(carrier, run, 0, true);
       if (carrier.leased.size() == kMostLeases) carrier.leased.erase(carrier.leased.begin());
       carrier.leased.push_back(run);
+      last_lease_end_ = std::max(last_lease_end_.load(), carrier.lease_end.load());
     }
   } else {
     states_->MakeReadOnly(run.start, run.end);
@@ -260,6 +271,7 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
 }
 
 std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual address) {
+  if (last_lease_end_ <= Nanoseconds(CLOCK_MONOTONIC)) return 0;
   const std::lock_guard lock(mutex_);
   const auto it = FindRegion(address.value);
   if (it == regions_.end() || !it->second.Trackable()) return 0;
@@ -275,7 +287,7 @@ std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual addres
 
 std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t address,
                                               std::uint64_t size, bool write) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::vector<Range> parts;
   if (!states_ || size > kUserAddressEnd || address > kUserAddressEnd - size) return parts;
   const std::uint64_t end = address + size;
@@ -295,12 +307,29 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
     }
     at = next;
   }
+  lock.unlock();
+  if (carrier.native()) TellOpened(carrier);
   return parts;
 }
 
 void AddressSpace::OpenOwn(Carrier& carrier) {
-  const std::lock_guard lock(mutex_);
-  carrier.leased.clear();
+  if (!carrier.leased.empty() || !carrier.taken.empty()) {
+    const std::lock_guard lock(mutex_);
+    carrier.leased.clear();
+    const std::uint64_t thread = carrier.thread_page().logical_thread;
+    for (const PageRun& taken : std::exchange(carrier.taken, {})) {
+      for (const PageRun& run : states_->KeepTaken(taken.start, taken.end, thread)) {
+        MapRun(carrier, run, 0, taken.end - taken.start >= kDense);
+        carrier.to_open.push_back(run);
+      }
+    }
+  }
+  TellOpened(carrier);
+}
+
+// Without the mutex, for all that is queued is handled first. If others take pages meanwhile, the
+// thread comes after more than it must.
+void AddressSpace::TellOpened(Carrier& carrier) {
   for (const PageRun& run : std::exchange(carrier.to_open, {}))
     rules_.on_opened(carrier.thread_page().logical_thread, run);
 }
@@ -340,7 +369,7 @@ void AddressSpace::ForgetStates() {
   if (!states_) return;
   std::vector<PageRun> owned, shared;
   states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
-    if (run.state == PageState::kPrivate) owned.push_back(run);
+    if (run.state == PageState::kPrivate || run.state == PageState::kTaken) owned.push_back(run);
     if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
       shared.push_back(run);
   });

@@ -76,6 +76,7 @@ void GuestThread::StartTracked() {
   const bool native = policy == SharingPolicy::kShared || policy == SharingPolicy::kWriteShared;
   if (native) process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(native);
+  carrier_->leaves_soon = false;
   if (adaptive_) {
     GuestCodeCache::ThreadOf(*carrier_).leave_after =
         adaptive_->Start(ProcessorTime(), options.hot_after);
@@ -151,6 +152,7 @@ std::int64_t GuestThread::EndStint(std::uint64_t now, std::uint64_t rip) {
   returned_at_ = rip;
   const std::int64_t stay = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
   process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
+  carrier_->leaves_soon = adaptive_->stays_briefly();
   return stay;
 }
 

@@ -83,6 +83,7 @@ PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRu
   run.start = std::max(run.start, free.start);
   run.end = std::min(run.end, free.end);
   Set(run);
+  tenure_.Begin(run.start, run.end, true);
   return run;
 }
 
@@ -91,11 +92,36 @@ PageRun PageStates::Share(std::uint64_t thread, std::uint64_t page, const PageRu
   const PageRun shared{std::max(run.start, pages.start), std::min(run.end, pages.end),
                        PageState::kShared, 0};
   Set(shared);
+  if (run.state != PageState::kReadOnly) tenure_.OnShared(shared.start, shared.end);
   return shared;
 }
 
+PageRun PageStates::Take(std::uint64_t thread, std::uint64_t page, const PageRun& run) {
+  const Neighbourhood::Pages pages = shared_by_[thread].Around(page);
+  const std::uint64_t start = std::max(run.start, pages.start);
+  const std::uint64_t end = std::min(run.end, pages.end);
+  PageRun taken{page, page + kPageSize, PageState::kTaken, thread};
+  while (taken.start > start && tenure_.IsLong(taken.start - kPageSize)) taken.start -= kPageSize;
+  while (taken.end < end && tenure_.IsLong(taken.end)) taken.end += kPageSize;
+  Set(taken);
+  tenure_.Begin(taken.start, taken.end, false);
+  return taken;
+}
+
+std::vector<PageRun> PageStates::KeepTaken(std::uint64_t start, std::uint64_t end,
+                                           std::uint64_t thread) {
+  std::vector<PageRun> kept;
+  ForEach(start, end, [&](const PageRun& run) {
+    if (run.state == PageState::kTaken && run.owner == thread)
+      kept.push_back({run.start, run.end, PageState::kPrivate, thread});
+  });
+  for (const PageRun& run : kept) Set(run);
+  return kept;
+}
+
 Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool write,
-                          std::uint64_t low, std::uint64_t high, const UsedByOwner& used) {
+                          std::uint64_t low, std::uint64_t high, const UsedByOwner& used,
+                          bool takes) {
   const std::uint64_t page = AlignDown(address, kPageSize);
   const PageRun run = Find(page, low, high);
   switch (run.state) {
@@ -117,10 +143,12 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
       return {shared, std::nullopt};
     }
     case PageState::kPrivate:
+    case PageState::kTaken:
       break;
   }
   if (run.owner == thread) return {run, std::nullopt};
-  if (!used(page, run.owner)) {
+  const bool is_private = run.state == PageState::kPrivate;
+  if (is_private && !used(page, run.owner)) {
     // Given out in a run and never used: it changes hands, with those after it that were not used
     // either.
     std::uint64_t end = page + kPageSize;
@@ -128,10 +156,12 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
     while (end < limit && !used(end, run.owner)) end += kPageSize;
     const PageRun moved{page, end, PageState::kPrivate, thread};
     Set(moved);
+    tenure_.Begin(page, end, false);
     return {moved, PageRun{page, end, PageState::kPrivate, run.owner}};
   }
-  const PageRun shared = Share(thread, page, run);
-  return {shared, PageRun{shared.start, shared.end, PageState::kPrivate, run.owner}};
+  const PageRun now = is_private && takes && tenure_.IsLong(page) ? Take(thread, page, run)
+                                                                  : Share(thread, page, run);
+  return {now, PageRun{now.start, now.end, run.state, run.owner}};
 }
 
 std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
@@ -141,9 +171,11 @@ std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
     if (it->second.state == PageState::kPrivate && it->second.owner == thread) {
       sealed.push_back({it->first, it->second.end, PageState::kPrivate, thread});
       it = runs_.erase(it);
-    } else {
-      ++it;
+      continue;
     }
+    if (it->second.state == PageState::kTaken && it->second.owner == thread)
+      it->second = {it->second.end, PageState::kShared, 0};
+    ++it;
   }
   return sealed;
 }

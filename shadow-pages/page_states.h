@@ -2,6 +2,8 @@
 // nothing else does.
 //
 //   untouched --first touch by T--> private(T) --touch by another--> shared
+//   private(T) --touch by U, who takes pages that have long been another's--> taken(U)
+//   taken(U) --KeepTaken--> private(U);   taken(U) --touch by another--> shared
 //   any --Untrack--> untracked;   any --Clear (unmapped, quiet moment)--> untouched
 //   shared --Reopen, only T uses it now--> private(T)
 //   shared --Reopen, nobody writes it now--> read-only --Share--> shared
@@ -19,6 +21,7 @@
 
 #include "shadow-pages/address.h"
 #include "shadow-pages/neighbourhood.h"
+#include "shadow-pages/page_tenure.h"
 
 namespace trapline {
 
@@ -27,6 +30,7 @@ enum class PageState : std::uint8_t {
   kPrivate,
   kShared,
   kReadOnly,  // was shared, and is only read now: by anyone natively, until somebody writes
+  kTaken,     // as kShared, but nobody except its owner has used it since that has come for it
   kUntracked
 };
 
@@ -43,15 +47,15 @@ enum class SharingPolicy : std::uint8_t {
 struct PageRun {
   std::uint64_t start = 0, end = 0;
   PageState state = PageState::kUntouched;
-  std::uint64_t owner = 0;  // logical thread; private pages only
+  std::uint64_t owner = 0;  // logical thread; private and taken pages only
 
   friend bool operator==(const PageRun&, const PageRun&) = default;
 };
 
 // What a touch led to.
 struct Touch {
-  // kPrivate: map `run` for the thread and go on natively. kShared: the access traps. kUntracked:
-  // map `run` for whoever asks.
+  // kPrivate: map `run` for the thread and go on natively. kShared, kTaken: the access traps.
+  // kUntracked: map `run` for whoever asks.
   PageRun run;
   // The pages of the previous owner that must be taken out of its page table before anything else.
   std::optional<PageRun> revoke;
@@ -72,10 +76,14 @@ class PageStates {
   // The longest run of equal pages around `address`, within [low, high).
   PageRun Find(std::uint64_t address, std::uint64_t low, std::uint64_t high) const;
 
+  // Now, in milliseconds. Needed by those who take.
+  void SetTime(std::uint64_t now) { tenure_.SetTime(now); }
+
   // `thread` reads or writes `address`, which lies in a mapping [low, high). A run of the answer
-  // stays inside the mapping.
+  // stays inside the mapping. `takes`: pages that have been another thread's own for long are
+  // taken instead of shared.
   Touch OnTouch(std::uint64_t thread, std::uint64_t address, bool write, std::uint64_t low,
-                std::uint64_t high, const UsedByOwner& used);
+                std::uint64_t high, const UsedByOwner& used, bool takes = false);
 
   // The pages are used under several addresses at once.
   void Share(std::uint64_t start, std::uint64_t end) { Set({start, end, PageState::kShared, 0}); }
@@ -83,12 +91,17 @@ class PageStates {
   // ... are used by `thread` only now, or read only.
   void Give(std::uint64_t start, std::uint64_t end, std::uint64_t thread) {
     Set({start, end, PageState::kPrivate, thread});
+    tenure_.Begin(start, end, false);
   }
+  // What of [start, end) the thread has taken, and nobody else has touched since, becomes private
+  // to it; returns that.
+  std::vector<PageRun> KeepTaken(std::uint64_t start, std::uint64_t end, std::uint64_t thread);
   void MakeReadOnly(std::uint64_t start, std::uint64_t end) {
     Set({start, end, PageState::kReadOnly, 0});
   }
 
   // All of the thread's private pages become untouched (thread creation, thread end); returns them.
+  // What it has taken becomes shared.
   std::vector<PageRun> Seal(std::uint64_t thread);
 
   // [start, end) is no longer, or fresh memory: untouched, whatever it was; untracked pages too.
@@ -135,11 +148,14 @@ class PageStates {
   PageRun Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free);
   // Pages of `run` around `page` become shared by the thread's touch.
   PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& run);
+  // ... taken, those around `page` that have been another's for long.
+  PageRun Take(std::uint64_t thread, std::uint64_t page, const PageRun& run);
 
   const SharingPolicy policy_;
   std::map<std::uint64_t, Body> runs_;  // start -> rest; untouched pages are gaps
   // By thread: what its touches have made shared.
   std::unordered_map<std::uint64_t, Neighbourhood> shared_by_;
+  PageTenure tenure_;
 };
 
 }  // namespace trapline

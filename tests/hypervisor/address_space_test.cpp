@@ -702,6 +702,7 @@ class AdaptivePages : public AddressSpaceTest {
       opened_.push_back(thread);
     };
     rules.on_moved = [](std::uint64_t, std::uint64_t, std::uint64_t) {};
+    rules.time = [this] { return now_; };
     space_->SetTrackingRules(std::move(rules));
     MapFixed(kArena, 64, PROT_READ | PROT_WRITE);
     MapFixed(kCode, 1, PROT_READ | PROT_EXEC);
@@ -725,7 +726,8 @@ class AdaptivePages : public AddressSpaceTest {
     return text;
   }
   PageState State() {
-    for (const PageState state : {PageState::kShared, PageState::kReadOnly, PageState::kPrivate}) {
+    for (const PageState state :
+         {PageState::kShared, PageState::kReadOnly, PageState::kTaken, PageState::kPrivate}) {
       if (space_->CountPages(state) != 0) return state;
     }
     return PageState::kUntouched;
@@ -757,6 +759,7 @@ class AdaptivePages : public AddressSpaceTest {
   static constexpr std::uint64_t kPage = kArena + 32 * kPageSize;
   static constexpr std::uint64_t kCode = kArena + 100 * kPageSize;
   std::vector<std::uint64_t> lost_, opened_;  // by whom
+  std::uint64_t now_ = 1000;                  // ms
 
  private:
   static void Mark(Carrier& carrier, std::uint64_t address, bool write) {
@@ -848,12 +851,67 @@ TEST_F(AdaptivePages, SharedPageIsGivenToItsOnlyUser) {
   EXPECT_EQ(Mapping(), "-w -- ");
 }
 
+TEST_F(AdaptivePages, WhatWasAnothersForLongIsTakenByWhoRunsNatively) {
+  EXPECT_TRUE(UseNatively(0, true));
+  now_ += 40;
+  opened_.clear();
+  EXPECT_FALSE(UseNatively(1, true)) << "the access is checked";
+  EXPECT_EQ(State(), PageState::kTaken);
+  EXPECT_EQ(Mapping(), "-- -w ");
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{0});
+  // As if it were shared, until it has been in the cache; for the system's accesses, too.
+  EXPECT_EQ(space_->CheckedParts(*carriers_[1], kPage, 8, true).size(), 1u);
+  EXPECT_TRUE(opened_.empty()) << "it comes after nothing yet";
+  carriers_[1]->SetNative(false);
+  UseMirror(1, true);
+  space_->OpenOwn(*carriers_[1]);
+  EXPECT_EQ(State(), PageState::kPrivate);
+  EXPECT_EQ(opened_, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(Mapping(), "-- ww ");
+}
+
+TEST_F(AdaptivePages, WhatWasTakenAndThenSharedIsNotKept) {
+  EXPECT_TRUE(UseNatively(0, true));
+  opened_.clear();
+  now_ += 40;
+  EXPECT_FALSE(UseNatively(1, true));
+  lost_.clear();
+  UseMirror(0, true);
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_TRUE(lost_.empty()) << "everything was seen";
+  space_->OpenOwn(*carriers_[1]);
+  EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(Mapping(), "-w -- ");
+  EXPECT_TRUE(opened_.empty());
+}
+
+TEST_F(AdaptivePages, WhoStaysInTheCacheTakesNothing) {
+  UseMirror(0, true);
+  now_ += 40;
+  UseMirror(1, true);
+  EXPECT_EQ(State(), PageState::kShared);
+}
+
+TEST_F(AdaptivePages, WhoLeavesItSoonTakesWhatWasAnothersForLong) {
+  carriers_[1]->leaves_soon = true;
+  UseMirror(0, true);
+  now_ += 40;
+  UseMirror(1, true);
+  EXPECT_EQ(State(), PageState::kTaken);
+  EXPECT_EQ(Mapping(), "-- -w ");
+  EXPECT_TRUE(lost_.empty()) << "everything was seen";
+  // The page is met natively without having been kept, as a shared one may be.
+  EXPECT_TRUE(UseNatively(1, true));
+  EXPECT_EQ(State(), PageState::kPrivate);
+  EXPECT_EQ(opened_, std::vector<std::uint64_t>{1});
+}
+
 TEST_F(AdaptivePages, PageInUseStaysShared) {
   UseMirror(0, true);
   UseMirror(1, true);
   UseMirror(0, true);
   EXPECT_FALSE(UseNatively(1, false));
-  EXPECT_EQ(Mapping(), "-- -- ") << "watched anew";
+  EXPECT_EQ(Mapping(), "-- -w ") << "watched anew";
   UseMirror(0, true);
   EXPECT_FALSE(UseNatively(1, false));
   EXPECT_TRUE(UseNatively(1, false)) << "not used in between";
@@ -871,10 +929,10 @@ TEST_F(AdaptivePages, PageThatIsOnlyReadIsReadNatively) {
   EXPECT_TRUE(UseNatively(0, false));
   UseMirror(0, false);
   EXPECT_EQ(Mapping(), "rr r- ");
-  EXPECT_EQ(opened_, (std::vector<std::uint64_t>{1, 0}));
+  EXPECT_EQ(opened_, (std::vector<std::uint64_t>{1, 0, 0})) << "what it claimed at first, too";
   EXPECT_FALSE(UseNatively(0, true));
   EXPECT_EQ(State(), PageState::kShared);
-  EXPECT_EQ(Mapping(), "-- -- ");
+  EXPECT_EQ(Mapping(), "-w -- ") << "the cache's code will use it";
 }
 
 TEST_F(AdaptivePages, WriteInTheCacheEndsReadOnly) {

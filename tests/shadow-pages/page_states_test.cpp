@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace trapline {
@@ -21,10 +22,10 @@ std::uint64_t PageAt(std::uint64_t index) { return kBase + index * kPageSize; }
 // What the monitor does with the answers: page tables, and which pages their threads have used.
 class World {
  public:
-  explicit World(SharingPolicy policy) : states_(policy) {}
+  explicit World(SharingPolicy policy) : states_(policy) { Pass(0); }
 
   // True: the access trapped.
-  bool Touch(std::uint64_t thread, std::uint64_t page, bool write = true) {
+  bool Touch(std::uint64_t thread, std::uint64_t page, bool write = true, bool takes = false) {
     if (mapped_[thread].contains(page) &&
         (!write || states_.Find(page, kBase, kEnd).state != PageState::kReadOnly)) {
       used_[thread].insert(page);
@@ -32,7 +33,7 @@ class World {
     }
     const trapline::Touch touch = states_.OnTouch(
         thread, page + 8, write, kBase, kEnd,
-        [&](std::uint64_t at, std::uint64_t owner) { return used_[owner].contains(at); });
+        [&](std::uint64_t at, std::uint64_t owner) { return used_[owner].contains(at); }, takes);
     if (touch.hide) {
       EXPECT_EQ(touch.run.state, PageState::kShared);
       for (std::uint64_t user = 0; user < kThreads; ++user) Unmap(user, touch.run);
@@ -45,12 +46,31 @@ class World {
     EXPECT_GT(touch.run.end, page);
     EXPECT_GE(touch.run.start, kBase);
     EXPECT_LE(touch.run.end, kEnd);
+    if (touch.run.state == PageState::kTaken) {
+      EXPECT_EQ(touch.run.owner, thread);
+      taken_[thread].push_back(touch.run);
+      return true;
+    }
     if (touch.run.state == PageState::kShared) return true;
     for (std::uint64_t at = touch.run.start; at < touch.run.end; at += kPageSize)
       mapped_[thread].insert(at);
     used_[thread].insert(page);
     return false;
   }
+
+  // The thread goes native.
+  void Keep(std::uint64_t thread) {
+    for (const PageRun& taken : std::exchange(taken_[thread], {})) {
+      for (const PageRun& run : states_.KeepTaken(taken.start, taken.end, thread)) {
+        EXPECT_EQ(run.state, PageState::kPrivate);
+        EXPECT_EQ(run.owner, thread);
+        for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
+          mapped_[thread].insert(at);
+      }
+    }
+  }
+
+  void Pass(std::uint64_t milliseconds) { states_.SetTime(now_ += milliseconds); }
 
   void Give(std::uint64_t page, std::uint64_t thread) {
     states_.Give(page, page + kPageSize, thread);
@@ -113,7 +133,9 @@ class World {
   }
 
   PageStates states_;
+  std::uint64_t now_ = 12'345;
   std::map<std::uint64_t, std::set<std::uint64_t>> mapped_, used_;
+  std::map<std::uint64_t, std::vector<PageRun>> taken_;
 };
 
 TEST(PageStates, ReadOnlyPagesAreForAllUntilOneIsWritten) {
@@ -143,6 +165,117 @@ TEST(PageStates, GivenPagesAreTheirOwnersUntilAnotherThreadComes) {
   EXPECT_TRUE(world.Touch(0, PageAt(5)));
   world.Verify();
   EXPECT_EQ(world.StateOf(PageAt(5)), PageState::kShared);
+}
+
+TEST(PageStates, PagesThatWereAnothersForLongAreTaken) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(3));
+  world.Pass(40);
+  EXPECT_TRUE(world.Touch(1, PageAt(3), true, true)) << "the other one has used it";
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kTaken);
+  EXPECT_TRUE(world.Touch(1, PageAt(3), true, true));
+  world.Keep(1);
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kPrivate);
+  EXPECT_EQ(world.OwnerOf(PageAt(3)), 1u);
+  world.Verify();
+  EXPECT_FALSE(world.Touch(1, PageAt(3)));
+}
+
+TEST(PageStates, WhoComesBackSoonSharesWhatWasTaken) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(3));
+  world.Pass(12);
+  EXPECT_TRUE(world.Touch(1, PageAt(3), true, true));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared) << "not for long enough";
+  // From now on four times as long.
+  world.Give(PageAt(3), 0);
+  world.Touch(0, PageAt(3));
+  world.Pass(76);
+  EXPECT_TRUE(world.Touch(1, PageAt(3), true, true));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+  world.Give(PageAt(3), 0);
+  world.Touch(0, PageAt(3));
+  world.Pass(400);
+  EXPECT_TRUE(world.Touch(1, PageAt(3), true, true));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kTaken);
+  EXPECT_TRUE(world.Touch(0, PageAt(3), true, true));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared) << "though it is not kept yet";
+  world.Keep(1);
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+  world.Verify();
+}
+
+TEST(PageStates, WhoTakesNoneSharesThem) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(3));
+  world.Pass(40);
+  EXPECT_TRUE(world.Touch(1, PageAt(3)));
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+}
+
+TEST(PageStates, NeighboursAreTakenThatWereAnothersForLong) {
+  World world(SharingPolicy::kAdaptive);
+  for (std::uint64_t page = 0; page < 128; ++page) world.Touch(0, PageAt(page));
+  world.Pass(40);
+  world.Give(PageAt(20), 0);
+  world.Touch(0, PageAt(20));
+  world.Touch(1, PageAt(3), true, true);
+  world.Touch(1, PageAt(12), true, true);
+  for (const std::uint64_t page : {3, 12, 15})
+    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kTaken) << page;
+  for (const std::uint64_t page : {2, 4, 11, 16})
+    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kPrivate) << page;
+  // 16, and then 64, as far as they are alike.
+  world.Touch(1, PageAt(11), true, true);
+  world.Touch(1, PageAt(40), true, true);
+  for (const std::uint64_t page : {5, 21, 63})
+    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kTaken) << page;
+  for (const std::uint64_t page : {0, 16, 19, 64})
+    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kPrivate) << page;
+  EXPECT_EQ(world.StateOf(PageAt(20)), PageState::kPrivate);
+  EXPECT_EQ(world.OwnerOf(PageAt(20)), 0u);
+  world.Verify();
+}
+
+TEST(PageStates, FreshMemoryHasNoPast) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(20));
+  world.Touch(1, PageAt(20), true, true);
+  EXPECT_EQ(world.StateOf(PageAt(20)), PageState::kShared);
+  world.Clear(PageAt(20), PageAt(21));
+  world.Touch(0, PageAt(20));
+  world.Pass(40);
+  world.Touch(1, PageAt(20), true, true);
+  EXPECT_EQ(world.StateOf(PageAt(20)), PageState::kTaken);
+}
+
+TEST(PageStates, WhatAThreadHasTakenIsSharedOnceItEnds) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(3));
+  world.Pass(40);
+  world.Touch(1, PageAt(3), true, true);
+  world.Seal(1);
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+  world.Keep(1);
+  EXPECT_EQ(world.StateOf(PageAt(3)), PageState::kShared);
+}
+
+TEST(PageTenure, GrowsEachTimeThePageIsSharedUpToTenSeconds) {
+  PageTenure tenure;
+  std::uint64_t now = 1'000'000;
+  const auto needed = [&] {
+    tenure.SetTime(now);
+    tenure.Begin(PageAt(7), PageAt(8), false);
+    std::uint64_t passed = 0;
+    for (; !tenure.IsLong(PageAt(7) + 100); passed += 4) tenure.SetTime(now += 4);
+    return passed;
+  };
+  for (const std::uint64_t expected : {20, 80, 320, 1280, 5120, 10240, 10240}) {
+    EXPECT_EQ(needed(), expected);
+    tenure.OnShared(PageAt(7), PageAt(8));
+  }
+  tenure.Begin(PageAt(7), PageAt(8), true);
+  EXPECT_EQ(needed(), 20u);
 }
 
 TEST(PageStates, FirstTouchMakesPrivateSecondThreadShares) {
@@ -291,7 +424,10 @@ class PageStatesRandom : public testing::TestWithParam<unsigned> {};
 
 TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
   std::mt19937_64 random(GetParam());
-  World world(GetParam() % 4 == 0 ? SharingPolicy::kExact : SharingPolicy::kShared);
+  World world(GetParam() % 4 == 0   ? SharingPolicy::kExact
+              : GetParam() % 4 == 1 ? SharingPolicy::kAdaptive
+                                    : SharingPolicy::kShared);
+  const bool takes = GetParam() % 4 == 1;
   // By whom each page was really touched since it was last untouched: nobody else's access may have
   // gone unnoticed.
   for (int step = 0; step < 400; ++step) {
@@ -323,7 +459,9 @@ TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
         break;
       default:
         for (std::uint64_t page = first; page < last; page += 1 + random() % 3)
-          world.Touch(thread, PageAt(page), random() % 2 == 0);
+          world.Touch(thread, PageAt(page), random() % 2 == 0, takes && random() % 4 != 0);
+        if (random() % 4 == 0) world.Keep(thread);
+        world.Pass(random() % 16);
     }
     if (step % 8 == 0) world.Verify();
     if (HasFailure()) return;
