@@ -28,6 +28,7 @@ constexpr std::int64_t kShortestStay = 16;
 // seconds of processor time, four runs by turns: with 32 for each instead of 8 radix 19.8 instead
 // of 16.6, lu, blackscholes and water-nsquared the same; without, blackscholes 4.6 instead of 1.9.
 constexpr std::int64_t kWritesOfAccess = 8;
+constexpr std::int64_t kCountingPatience = 4096;
 // A stint pays if what is left of it without its exits, so many times over, is more than they took.
 // Code in the cache is 3 to 60 times slower than natively (docs/translator.md), and much of what
 // exits take is not saved by staying there, where the same pages fault. bench/programs, with 200
@@ -87,6 +88,8 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched
   return stay_ = std::max(static_cast<std::int64_t>(static_cast<double>(patience_) * share),
                           std::min(patience_, kShortestStay));
 }
+
+bool AdaptivePolicy::stays_briefly() const { return patience_ < kCountingPatience; }
 
 std::int64_t AdaptivePolicy::most_writes() const {
   return stays_briefly() ? kWritesOfAccess * stay_ : 0;

@@ -35,7 +35,7 @@ class AdaptivePolicy {
   // About what EndStint would return.
   std::int64_t next_stay() const { return std::min(stay_, patience_); }
   // Whether stays in the cache are short, since native stints pay.
-  bool stays_briefly() const { return patience_ < kCountingPatience; }
+  bool stays_briefly() const;
   // How many writes to settled memory, which is not told of, end the present stay in the cache,
   // too: it is to be short even if hardly an access is told. 0: any number.
   std::int64_t most_writes() const;
@@ -47,9 +47,6 @@ class AdaptivePolicy {
   double WeightOfRepeats() const;
 
  private:
-  // Accesses; more than that are long.
-  static constexpr std::int64_t kCountingPatience = 4096;
-
   const std::uint64_t exit_cost_;
   // When the thread began to run natively, when the present exit began to be handled, how much the
   // exits in between have taken, and how much the page faults in the code cache since it was native

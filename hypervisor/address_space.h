@@ -278,6 +278,8 @@ class AddressSpace {
 
   // --- memory_aliases.cpp: memory that is mapped at several places
   void FindAliases();
+  // Whether the region's memory may be known by other addresses, too.
+  bool MayHaveAliases(const Region& region) const { return watches_aliases_ && region.object != 0; }
   void ShareView(std::uint64_t start, std::uint64_t end);
   std::vector<Range> OnlyViews(std::uint64_t start, std::uint64_t end);
 

@@ -112,7 +112,6 @@ class Carrier {
     reopened = watched = {};
     to_open.clear();
     taken.clear();
-    leaves_soon = false;
   }
   // Policies under which pages have owners: whether the thread runs natively until it meets a
   // shared page, instead of in the code cache; and whether it ever did.

@@ -107,10 +107,7 @@ void AddressSpace::FindAliases() {
 void AddressSpace::ShareView(std::uint64_t start, std::uint64_t end) {
   std::vector<PageRun> runs;
   states_->ForEach(start, end, [&](const PageRun& run) {
-    if (run.state == PageState::kPrivate || run.state == PageState::kTaken ||
-        run.state == PageState::kReadOnly) {
-      runs.push_back(run);
-    }
+    if (PageStates::HasOwner(run) || run.state == PageState::kReadOnly) runs.push_back(run);
   });
   for (const PageRun& run : runs) {
     states_->Share(run.start, run.end);

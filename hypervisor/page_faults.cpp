@@ -65,38 +65,37 @@ PageUse AddressSpace::CountPageUse() {
 void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
                             std::uint64_t block_end, std::uint64_t offset) {
   PageTable& table = carrier.view(view);
-  ForEachRegion(block, block_end,
-                [&](const Range& part, std::uint64_t region_start, const Region& region) {
-                  if (region.protection == PROT_NONE) return;
-                  const auto [start, end] = part;
-                  if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
-                    states_->ForEach(start, end, [&](const PageRun& run) {
-                      if (PageStates::Visible(run, carrier.thread_page().logical_thread) ||
-                          (offset != 0 &&
-                           (run.state == PageState::kShared || run.state == PageState::kReadOnly ||
-                            (run.state == PageState::kTaken &&
-                             run.owner == carrier.thread_page().logical_thread)))) {
-                        MapRun(carrier, run, offset);
-                      }
-                    });
-                    return;
-                  }
-                  std::uint64_t flags = PageEntry::kUser;
-                  if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
-                  if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
-                  if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
-                      (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
-                    flags |= PageEntry::kNoExecute;
-                  }
-                  const GuestPhysical physical =
-                      machine_.memory().PhysicalOf({start}, region_start, region.end);
-                  if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-                      table.MapLarge({start + offset}, physical, flags)) {
-                    if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
-                    return;
-                  }
-                  table.Map({start + offset}, physical, end - start, flags);
-                });
+  ForEachRegion(
+      block, block_end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
+        if (region.protection == PROT_NONE) return;
+        const auto [start, end] = part;
+        if (view == View::kClosed && region.Trackable() && (offset == 0 || OwnsPages())) {
+          const std::uint64_t thread = carrier.thread_page().logical_thread;
+          states_->ForEach(start, end, [&](const PageRun& run) {
+            if (PageStates::Visible(run, thread) ||
+                (offset != 0 &&
+                 (PageStates::IsSharedFor(run, thread) || run.state == PageState::kReadOnly))) {
+              MapRun(carrier, run, offset);
+            }
+          });
+          return;
+        }
+        std::uint64_t flags = PageEntry::kUser;
+        if (!count_page_use_) flags |= PageEntry::kAccessed | PageEntry::kDirty;
+        if ((region.protection & PROT_WRITE) != 0) flags |= PageEntry::kWritable;
+        if ((region.protection & PROT_EXEC) == 0 || offset != 0 ||
+            (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
+          flags |= PageEntry::kNoExecute;
+        }
+        const GuestPhysical physical =
+            machine_.memory().PhysicalOf({start}, region_start, region.end);
+        if (!count_page_use_ && start == block && end == block + kLargePageSize &&
+            table.MapLarge({start + offset}, physical, flags)) {
+          if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
+          return;
+        }
+        table.Map({start + offset}, physical, end - start, flags);
+      });
 }
 
 // Where the memory before a block is in use, the program is filling it, and will use the block,
@@ -133,6 +132,7 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   std::unique_lock lock(mutex_);
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
   lock.unlock();
+  // Under adaptive, what became the thread's own in the cache is told when it leaves that.
   if (carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive)) TellOpened(carrier);
   return verdict;
 }
@@ -155,15 +155,13 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
   if (view == View::kClosed && !fetch && it->second.Trackable()) {
     const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
     PageRun run = states_->Find(address.value, it->first, it->second.end);
-    const bool met =
-        run.state == PageState::kShared ||
-        (run.state == PageState::kTaken && run.owner == carrier.thread_page().logical_thread);
-    if (met && adaptive && carrier.native() &&
+    const std::uint64_t thread = carrier.thread_page().logical_thread;
+    if (PageStates::IsSharedFor(run, thread) && adaptive && carrier.native() &&
         Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
       run = states_->Find(address.value, it->first, it->second.end);
     }
-    const bool visible = PageStates::Visible(run, carrier.thread_page().logical_thread) ||
-                         (run.state == PageState::kReadOnly && !write);
+    const bool visible =
+        PageStates::Visible(run, thread) || (run.state == PageState::kReadOnly && !write);
     const bool free = adaptive && carrier.native() && run.state == PageState::kUntouched;
     if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
     if (adaptive && !carrier.native() && run.state != PageState::kUntracked)

@@ -123,10 +123,10 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const PageRun before = states_->Find(address, region->first, region->second.end);
   // Who stays in the cache has no use for pages of its own.
-  const bool takes = states_->policy() == SharingPolicy::kAdaptive &&
-                     (carrier.native() || carrier.leaves_soon) &&
-                     !(watches_aliases_ && region->second.object != 0);
-  states_->SetTime(rules_.time());
+  const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
+  const bool takes =
+      adaptive && (carrier.native() || carrier.leaves_soon) && !MayHaveAliases(region->second);
+  if (adaptive) states_->SetTime(rules_.time());
   const Touch touch =
       states_->OnTouch(thread, address, write, region->first, region->second.end, used, takes);
   if (touch.hide) Hide(touch.run);
@@ -154,7 +154,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     // Others may have released something here, before they gave the pages up or ended.
     rules_.on_claimed(thread, touch.run);
     carrier.to_open.push_back(touch.run);
-    if (claims && watches_aliases_ && region->second.object != 0 && OwnsPages()) {
+    if (claims && MayHaveAliases(region->second) && OwnsPages()) {
       // It may be mapped elsewhere, too.
       states_->Share(touch.run.start, touch.run.end);
       return PageState::kShared;
@@ -222,7 +222,7 @@ void AddressSpace::Hide(const PageRun& run) {
 // Otherwise what the page is used for is watched anew.
 bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
                           RegionMap::iterator region) {
-  if (watches_aliases_ && region->second.object != 0) return false;
+  if (MayHaveAliases(region->second)) return false;
   enum class Use { kOwn, kReadOnly, kBusy };
   const auto use_of = [&](std::uint64_t at) {
     bool others = false, written = write;
@@ -369,7 +369,7 @@ void AddressSpace::ForgetStates() {
   if (!states_) return;
   std::vector<PageRun> owned, shared;
   states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
-    if (run.state == PageState::kPrivate || run.state == PageState::kTaken) owned.push_back(run);
+    if (PageStates::HasOwner(run)) owned.push_back(run);
     if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
       shared.push_back(run);
   });

@@ -76,7 +76,7 @@ class PageStates {
   // The longest run of equal pages around `address`, within [low, high).
   PageRun Find(std::uint64_t address, std::uint64_t low, std::uint64_t high) const;
 
-  // Now, in milliseconds. Needed by those who take.
+  // Now, in milliseconds. For those who take; without, nobody's tenure is kept.
   void SetTime(std::uint64_t now) { tenure_.SetTime(now); }
 
   // `thread` reads or writes `address`, which lies in a mapping [low, high). A run of the answer
@@ -126,6 +126,16 @@ class PageStates {
   static bool Visible(const PageRun& run, std::uint64_t thread) {
     return run.state == PageState::kUntracked ||
            (run.state == PageState::kPrivate && run.owner == thread);
+  }
+
+  // Whether what the thread does there, and may do, is checked as on a shared page.
+  static bool IsSharedFor(const PageRun& run, std::uint64_t thread) {
+    return run.state == PageState::kShared ||
+           (run.state == PageState::kTaken && run.owner == thread);
+  }
+  // Whether only one thread may use the page.
+  static bool HasOwner(const PageRun& run) {
+    return run.state == PageState::kPrivate || run.state == PageState::kTaken;
   }
 
   // Calls `visit` for the runs of [start, end) in order, untouched ones included.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,10 +14,14 @@
 namespace trapline {
 
 // Time is in milliseconds, from anywhere. Pages that are 512 MiB apart are one, and times of 16 s:
-// a guess then goes wrong. Not thread-safe.
+// a guess then goes wrong. Until SetTime nothing is kept, and there is no memory for it. Not
+// thread-safe.
 class PageTenure {
  public:
-  void SetTime(std::uint64_t now) { tick_ = static_cast<unsigned>(now / kTick) & kTicks; }
+  void SetTime(std::uint64_t now) {
+    if (pages_.empty()) pages_.resize(kPages);
+    tick_ = static_cast<unsigned>(now / kTick) & kTicks;
+  }
 
   // The pages have a new owner from now on; `first`: nobody had them before.
   void Begin(std::uint64_t start, std::uint64_t end, bool first) {
@@ -30,8 +35,9 @@ class PageTenure {
     ForEach(start, end,
             [](Page& page) { page.level = std::min(page.level + kSteps, kHighest) & 15; });
   }
+  // After SetTime.
   bool IsLong(std::uint64_t address) const {
-    const Page& page = pages_[address / kPageSize % kPages];
+    const Page& page = pages_[IndexOf(address)];
     return ((tick_ - page.since) & kTicks) >= kShortest << page.level;
   }
 
@@ -48,14 +54,15 @@ class PageTenure {
     std::uint16_t since : 12 = 0, level : 4 = 0;
   };
 
+  static std::size_t IndexOf(std::uint64_t address) { return address / kPageSize % kPages; }
   template <class Change>
   void ForEach(std::uint64_t start, std::uint64_t end, Change&& change) {
-    for (std::uint64_t at = start; at < end; at += kPageSize)
-      change(pages_[at / kPageSize % kPages]);
+    if (pages_.empty()) return;
+    for (std::uint64_t at = start; at < end; at += kPageSize) change(pages_[IndexOf(at)]);
   }
 
   unsigned tick_ = 0;
-  std::vector<Page> pages_ = std::vector<Page>(kPages);
+  std::vector<Page> pages_;
 };
 
 }  // namespace trapline

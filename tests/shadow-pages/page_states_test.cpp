@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <set>
@@ -52,8 +53,7 @@ class World {
       return true;
     }
     if (touch.run.state == PageState::kShared) return true;
-    for (std::uint64_t at = touch.run.start; at < touch.run.end; at += kPageSize)
-      mapped_[thread].insert(at);
+    Map(thread, touch.run);
     used_[thread].insert(page);
     return false;
   }
@@ -64,8 +64,7 @@ class World {
       for (const PageRun& run : states_.KeepTaken(taken.start, taken.end, thread)) {
         EXPECT_EQ(run.state, PageState::kPrivate);
         EXPECT_EQ(run.owner, thread);
-        for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
-          mapped_[thread].insert(at);
+        Map(thread, run);
       }
     }
   }
@@ -125,6 +124,10 @@ class World {
   PageStates& states() { return states_; }
 
  private:
+  void Map(std::uint64_t thread, const PageRun& run) {
+    for (std::uint64_t page = run.start; page < run.end; page += kPageSize)
+      mapped_[thread].insert(page);
+  }
   void Unmap(std::uint64_t thread, const PageRun& run) {
     for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
       mapped_[thread].erase(page);
@@ -215,24 +218,22 @@ TEST(PageStates, WhoTakesNoneSharesThem) {
 
 TEST(PageStates, NeighboursAreTakenThatWereAnothersForLong) {
   World world(SharingPolicy::kAdaptive);
+  const auto expect = [&](std::initializer_list<std::uint64_t> pages, PageState state) {
+    for (const std::uint64_t page : pages) EXPECT_EQ(world.StateOf(PageAt(page)), state) << page;
+  };
   for (std::uint64_t page = 0; page < 128; ++page) world.Touch(0, PageAt(page));
   world.Pass(40);
   world.Give(PageAt(20), 0);
   world.Touch(0, PageAt(20));
   world.Touch(1, PageAt(3), true, true);
   world.Touch(1, PageAt(12), true, true);
-  for (const std::uint64_t page : {3, 12, 15})
-    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kTaken) << page;
-  for (const std::uint64_t page : {2, 4, 11, 16})
-    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kPrivate) << page;
+  expect({3, 12, 15}, PageState::kTaken);
+  expect({2, 4, 11, 16}, PageState::kPrivate);
   // 16, and then 64, as far as they are alike.
   world.Touch(1, PageAt(11), true, true);
   world.Touch(1, PageAt(40), true, true);
-  for (const std::uint64_t page : {5, 21, 63})
-    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kTaken) << page;
-  for (const std::uint64_t page : {0, 16, 19, 64})
-    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kPrivate) << page;
-  EXPECT_EQ(world.StateOf(PageAt(20)), PageState::kPrivate);
+  expect({5, 21, 63}, PageState::kTaken);
+  expect({0, 16, 19, 20, 64}, PageState::kPrivate);
   EXPECT_EQ(world.OwnerOf(PageAt(20)), 0u);
   world.Verify();
 }
