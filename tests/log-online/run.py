@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,7 +77,7 @@ class Suite:
         self.results = harness.Results("log-online")
         self.scratch = Path(tempfile.mkdtemp(prefix="trapline-log-online-"))
         self.binaries = options.directory
-        self.building = threading.Lock()
+        self.builds = races_run.Builds()
 
     # --- helpers
 
@@ -118,9 +117,8 @@ class Suite:
         source, _, named = str(source).partition(":")
         program = read_program(RACES / source, RACES)
         variant = variant or named or ("O2" if "O2" in program.variants else program.variants[0])
-        case = races_run.Case(program, variant, self.binaries / "races" / f"{program.name}.{variant}")
-        with self.building:  # several tests may want the same one
-            complaint = races_run.build(case)
+        case = races_run.Case(program, variant, self.binaries / "races")
+        complaint = self.builds.build(case)
         expect(not complaint, "does not compile", complaint)
         return case
 

@@ -30,23 +30,20 @@ from expectations import BadProgram, Program, read_programs  # noqa: E402
 
 COMMON = ["-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-dangling-pointer", "-fno-ipa-icf",
           "-I", str(HERE), "-I", str(harness.ROOT / "guest-agent" / "include")]
-# GCC's and clang's two levels, with debug info and with none but the symbol table.
-VARIANTS = {
-    f"{compiler}-{level}{suffix}": [f"-{level}"]
-    for compiler in ("gcc", "clang") for level in ("O0", "O2") for suffix in ("", "-nodebug")
-}
+# GCC's and clang's two levels.
+VARIANTS = {f"{compiler}-{level}": [f"-{level}"] for compiler in ("gcc", "clang") for level in ("O0", "O2")}
+PRECOMPILED = tuple(VARIANTS)  # variants of many programs: for them what all programs of a directory include is compiled once
 VARIANTS |= {
-    "O0": ["-O0"],
-    "O2": ["-O2"],
     "static": ["-O2", "-static"],
     "fixed": ["-O2", "-fno-pie", "-no-pie"],
-    "stripped": ["-O2"],
     "rust-O2": ["-Copt-level=2"],
-    "rust-O2-nodebug": ["-Copt-level=2"],
-    "rust-O2-stripped": ["-Copt-level=2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
 }
 STRIP = {"stripped": [], "nodebug": ["-g"]}  # what is taken out of a program, whose whole is kept beside it
+# The two levels once more, with no debug info but the symbol table, and without that.
+VARIANTS |= {f"{variant}-{suffix}": VARIANTS[variant] for variant in (*PRECOMPILED, "rust-O2") for suffix in STRIP}
+ALIASES = {"O0": "gcc-O0", "O2": "gcc-O2", "stripped": "gcc-O2-stripped"}
+VARIANTS |= {alias: VARIANTS[variant] for alias, variant in ALIASES.items()}
 NOT_CLANGS = ("-Wno-dangling-pointer", "-fno-ipa-icf")
 OUTPUT = 4000  # characters of standard error shown of a failed run
 
@@ -55,63 +52,106 @@ OUTPUT = 4000  # characters of standard error shown of a failed run
 class Case:
     program: Program
     variant: str
-    binary: Path
+    directory: Path  # where programs are built
 
     @property
     def name(self):
         return f"{self.program.name}.{self.variant}"
 
     @property
+    def built_as(self):
+        return ALIASES.get(self.variant, self.variant)
+
+    @property
     def strip(self):
         """How the program is stripped, None if it is not."""
-        return STRIP.get(self.variant.rpartition("-")[2])
+        return STRIP.get(self.built_as.rpartition("-")[2])
+
+    @property
+    def whole_variant(self):
+        """What the program is stripped from, itself if it is not."""
+        return self.built_as if self.strip is None else self.built_as.rpartition("-")[0]
+
+    @property
+    def binary(self):
+        return self.directory / f"{self.program.name}.{self.built_as}"
 
     @property
     def whole(self):
         """The program as it was before it was stripped."""
-        if self.variant.endswith("-nodebug"):
-            return self.binary.with_name(self.binary.name.removesuffix("-nodebug"))
-        return self.binary if self.strip is None else self.binary.with_name(self.binary.name + ".symbols")
+        return self.directory / f"{self.program.name}.{self.whole_variant}"
+
+    @property
+    def precompiled(self):
+        """What the programs beside it include, compiled for the variant; None: nothing."""
+        header = self.program.source.parent / "precompiled.h"
+        if self.program.source.suffix != ".cpp" or self.whole_variant not in PRECOMPILED or self.program.flags or not header.exists():
+            return None
+        return self.binary.with_name(f"precompiled.{self.whole_variant}.h.gch")
 
 
-def compile_command(case, output):
-    source = case.program.source
-    if source.suffix == ".rs":
-        return ["rustc", "--edition=2021", "-g", *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output)]
-    compiler = ["gcc", "-std=gnu11"] if source.suffix == ".c" else ["g++", "-std=gnu++20"]
+def compiler_command(case):
+    """The compiler of C and C++ with the case's flags."""
+    compiler = ["gcc", "-std=gnu11"] if case.program.source.suffix == ".c" else ["g++", "-std=gnu++20"]
     common = COMMON
     if case.variant.startswith("clang"):
         compiler[0] = {"gcc": "clang", "g++": "clang++"}[compiler[0]]
         common = [flag for flag in COMMON if flag not in NOT_CLANGS]
-    return [*compiler, *common, *VARIANTS[case.variant], *case.program.flags, str(source), "-o", str(output), "-ldl", "-lrt",
-            *case.program.link]
+    return [*compiler, *common, *VARIANTS[case.variant], *case.program.flags]
 
 
-def build(case):
-    """What the compiler said if it failed, else nothing. Does nothing for a program that is up to date."""
-    inputs = [case.program.source, *HERE.glob("*.h"), *case.program.source.parent.glob("*.h"), *case.program.source.parent.glob("*.inc"),
-              harness.ROOT / "guest-agent/include/trapline/client.h"]
-    command = compile_command(case, case.whole)
-    stamp = case.binary.with_name(case.binary.name + ".command")
-    if (case.binary.exists() and stamp.exists() and stamp.read_text() == shlex.join(command)
-            and case.binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
-        return ""
-    case.binary.parent.mkdir(parents=True, exist_ok=True)
-    if case.variant.endswith("-nodebug"):
-        complaint = build(Case(case.program, case.variant.removesuffix("-nodebug"), case.whole))
-        if complaint:
-            return complaint
-    else:
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
-        if result.returncode != 0:
-            return result.stdout or f"status {result.returncode}"
-    if case.strip is not None:
-        result = subprocess.run(["strip", *case.strip, "-o", str(case.binary), str(case.whole)], stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-        if result.returncode != 0:
-            return result.stdout or f"status {result.returncode}"
-    stamp.write_text(shlex.join(command))
-    return ""
+def compile_command(case):
+    source, output = str(case.program.source), str(case.whole)
+    if case.program.source.suffix == ".rs":
+        return ["rustc", "--edition=2021", "-g", *VARIANTS[case.variant], *case.program.flags, source, "-o", output]
+    included = []
+    if case.precompiled and case.variant.startswith("clang"):
+        included = ["-include-pch", str(case.precompiled)]
+    elif case.precompiled:
+        included = ["-Winvalid-pch", "-include", str(case.precompiled.with_suffix(""))]
+    return [*compiler_command(case), *included, source, "-o", output, "-ldl", "-lrt", *case.program.link]
+
+
+@lru_cache(maxsize=None)
+def version_of(tool):
+    return subprocess.run([tool, "--version"], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout.partition("\n")[0]
+
+
+class Builds:
+    """Builds every file once, and again when what it is made of has changed. Thread-safe."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.locks = {}  # by the file to be built
+
+    def build(self, case):
+        """What a compiler said if it failed, else nothing."""
+        headers = [*HERE.glob("*.h"), *case.program.source.parent.glob("*.h"), *case.program.source.parent.glob("*.inc"),
+                   harness.ROOT / "guest-agent/include/trapline/client.h"]
+        complaint = ""
+        if case.precompiled:
+            header = case.program.source.parent / "precompiled.h"
+            complaint = self.make(case.precompiled, [*compiler_command(case), "-x", "c++-header", str(header), "-o", str(case.precompiled)], headers)
+        complaint = complaint or self.make(case.whole, compile_command(case), [case.program.source, *headers])
+        if case.strip is not None:
+            complaint = complaint or self.make(case.binary, ["strip", *case.strip, "-o", str(case.binary), str(case.whole)], [case.whole])
+        return complaint
+
+    def make(self, output, command, inputs):
+        with self.lock:
+            lock = self.locks.setdefault(output, threading.Lock())
+        with lock:
+            stamp = output.with_name(output.name + ".command")
+            made_by = f"{shlex.join(command)}\n{version_of(command[0])}\n"
+            if (output.exists() and stamp.exists() and stamp.read_text() == made_by
+                    and output.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
+                return ""
+            output.parent.mkdir(parents=True, exist_ok=True)
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+            if result.returncode != 0:
+                return result.stdout or f"status {result.returncode}"
+            stamp.write_text(made_by)
+            return ""
 
 
 @lru_cache(maxsize=None)
@@ -159,7 +199,7 @@ class Suite:
             self.engine.append(f"--hot-after={options.hot_after}")
         self.agreed = 0  # runs whose verdict was right
         self.lock = threading.Lock()
-        self.builds = {}  # locks, by the program to be built
+        self.builds = Builds()
         self.missed = {}  # what a MAY-MISS excused: case: how often
 
     def run(self, case, prefix, seconds):
@@ -231,10 +271,7 @@ class Suite:
         if lack:
             self.results.skips(case.name, lack)
             return
-        with self.lock:
-            lock = self.builds.setdefault(case.whole, threading.Lock())
-        with lock:
-            complaint = build(case)
+        complaint = self.builds.build(case)
         if complaint:
             self.results.fails(case.name, "does not compile", complaint)
             return
@@ -295,7 +332,7 @@ def cases_of(programs, options):
             name = f"{program.name}.{variant}"
             if wanted <= program.tags and any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(program.name, pattern)
                                               for pattern in options.filter.split(",")):
-                yield Case(program, variant, options.directory / name)
+                yield Case(program, variant, options.directory)
 
 
 def main():
