@@ -29,8 +29,8 @@ class AdaptivePolicy {
   void CountCacheFault(std::uint64_t took) { cache_faults_took_ += took + exit_cost_; }
   // The stint ends at the exit that began last. `rewatched`: Carrier. Returns how many accesses the
   // thread makes in the cache before native code is tried again: twice as many as last time if the
-  // stint has not paid, else half as many; of these fewer if they took long last time, unless
-  // hot_after says how many.
+  // stint has not paid, else half as many; few, now and then, where they were many; of these fewer
+  // if they took long last time, unless hot_after says how many.
   std::int64_t EndStint(std::uint64_t now, std::uint64_t rewatched);
   // About what EndStint would return.
   std::int64_t next_stay() const { return std::min(stay_, patience_); }
@@ -47,6 +47,10 @@ class AdaptivePolicy {
   double WeightOfRepeats() const;
 
  private:
+  // A stint has not paid. Whether native code is to be tried once more soon, as it is now and then
+  // where stays are long: what others have used is known anew.
+  bool TriesAgain();
+
   const std::uint64_t exit_cost_;
   // When the thread began to run natively, when the present exit began to be handled, how much the
   // exits in between have taken, and how much the page faults in the code cache since it was native
@@ -64,6 +68,9 @@ class AdaptivePolicy {
   std::uint64_t cached_since_ = 0;
   double patience_took_ = 0;
   bool bounds_time_ = true;
+  // How many stints that do not pay end the present row of tries; 0: there is none. How many long
+  // stays there are until the next one, and how many there will be after that.
+  unsigned tries_ = 0, stays_until_tries_ = 1, stays_between_tries_ = 1;
 };
 
 }  // namespace trapline

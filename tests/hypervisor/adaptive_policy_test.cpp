@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace trapline {
 namespace {
@@ -92,8 +94,67 @@ TEST(AdaptivePolicy, PatienceIsNeverLessThanWhatIsAskedFor) {
 TEST(AdaptivePolicy, PatienceIsNeverMoreThanTheLongest) {
   Thread thread;
   std::int64_t patience = 0;
-  for (int i = 0; i < 20; ++i) patience = thread.Stint(kTooShort);
+  for (int i = 0; i < 100; ++i) patience = std::max(patience, thread.Stint(kTooShort));
   EXPECT_EQ(patience, kLongest);
+}
+
+// From stays of 8,192 accesses on native code is tried four times in a row.
+constexpr std::int64_t kLong = 8192;
+constexpr int kTries = 4;
+
+void GrowPatience(Thread& thread) {
+  std::int64_t stay = kShortest;
+  while (stay < kLong) stay = thread.Stint(kTooShort);
+  EXPECT_EQ(stay, kLong);
+}
+
+TEST(AdaptivePolicy, BeforeALongStayItTriesSomeMoreTimes) {
+  Thread thread;
+  GrowPatience(thread);
+  for (int i = 0; i < kTries; ++i) EXPECT_EQ(thread.Stint(kTooShort), kShortest);
+  EXPECT_EQ(thread.Stint(kTooShort), 2 * kLong);
+}
+
+TEST(AdaptivePolicy, ItTriesLessOftenAsLongAsThatDoesNotHelp) {
+  Thread thread;
+  GrowPatience(thread);
+  std::vector<int> long_stays;  // between tries
+  for (int rows = 0; rows < 9; ++rows) {
+    for (int i = 0; i < kTries; ++i) EXPECT_EQ(thread.Stint(kTooShort), kShortest);
+    long_stays.push_back(0);
+    do {
+      ++long_stays.back();
+      EXPECT_GE(thread.Stint(kTooShort), kLong);
+    } while (long_stays.back() != std::min(1 << rows, 64));
+  }
+}
+
+TEST(AdaptivePolicy, ATryThatPaysEndsTheRow) {
+  Thread thread;
+  GrowPatience(thread);
+  for (int i = 0; i < kTries + 1; ++i) thread.Stint(kTooShort);  // none helps
+  EXPECT_EQ(thread.Stint(kTooShort), kShortest);
+  EXPECT_EQ(thread.Stint(kAlwaysPays), kLong);
+  // And the next ones come as soon as at first.
+  for (int rows = 0; rows < 2; ++rows) {
+    for (int i = 0; i < kTries; ++i) EXPECT_EQ(thread.Stint(kTooShort), kShortest);
+    EXPECT_EQ(thread.Stint(kTooShort), 2 * kLong << rows);
+  }
+}
+
+TEST(AdaptivePolicy, ATryMustGainMore) {
+  constexpr std::uint64_t kGainOfTry = 8;
+  Thread thread;
+  GrowPatience(thread);
+  EXPECT_EQ(thread.Stint(kTooShort), kShortest);
+  EXPECT_EQ(thread.Stint(kExit / kGainOfTry - 1), kShortest);
+  EXPECT_EQ(thread.Stint(kExit / kGainOfTry), kLong / 2);
+  EXPECT_EQ(thread.Stint(kLongEnough), kLong / 4);
+}
+
+TEST(AdaptivePolicy, TriesAreNoShorterThanIsAskedFor) {
+  Thread thread(2 * kLong);
+  for (int i = 0; i < 20; ++i) EXPECT_GE(thread.Stint(kTooShort), 2 * kLong);
 }
 
 // kShortest accesses may take 1 ms.
