@@ -13,18 +13,19 @@ constexpr std::int64_t kFirstPatience = 32768;
 constexpr std::int64_t kPatience = 512;
 // After one stint that has not paid after another. Where it is 1 << 20 a thread that waits so long
 // finds all pages in use by others, too, and hardly gets out any more, although native code would
-// pay: radix took 13.5 s of processor time in eight runs of twelve, else 18 to 23, water-nsquared
-// 7.6 or 12 to 14. With 1 << 17 it is 13.5 and 7.6 each time, the others as before; with 1 << 15
-// barnes, fluidanimate, radiosity and canneal take 9% more, with 1 << 13 27%.
+// pay: radix took 13.5 s of processor time in eight runs of twelve, else 18 to 23. With 1 << 17 it
+// is 13.5 each time, the others as before; with 1 << 15 barnes, fluidanimate, radiosity and canneal
+// take 9% more, with 1 << 13 27%.
 constexpr std::int64_t kLongestPatience = 1 << 17;
 // Who stays so long, or longer, finds what others have used for just as long meanwhile, and native
 // code is at a loss whatever it would gain: all threads stay for ever, where short stays would do.
 // A page that is met in use is watched anew, so soon after it may well be free. So native code is
 // tried so many times more before the next long stay, and as long as that does not help after so
 // many long stays at most. bench/programs with two threads, seconds of processor time:
-// water-nsquared 6.2 to 13.5 in fifteen runs, six of them above 9; so, 6.4 to 8.1 in fourteen. With
-// 3 tries before each long stay radiosity took 44 instead of 37, barnes, fluidanimate and canneal 6
-// to 11% more; so, as before (medians of three by turns).
+// water-nsquared 6.4 to 8.1 in fourteen runs instead of 6.2 to 13.5 in fifteen, six of them
+// above 9. With 3 tries before every long stay, however often they had failed, radiosity took 44
+// instead of 37, barnes, fluidanimate and canneal 6 to 11% more; so, as before (medians of three by
+// turns).
 constexpr std::int64_t kLongPatience = 8192;
 constexpr unsigned kTries = 4, kMostStaysBetweenTries = 64;
 // Such a try must show that native code is worth more than the cache, where that is slower by no
@@ -114,7 +115,7 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched
 }
 
 bool AdaptivePolicy::TriesAgain() {
-  if (patience_ < kLongPatience) return false;
+  if (patience_ < std::max(kLongPatience, 2 * shortest_patience_)) return false;
   if (tries_ == 0) {
     if (--stays_until_tries_ != 0) return false;
     tries_ = kTries + 1;

@@ -29,12 +29,13 @@ class AdaptivePolicy {
   void CountCacheFault(std::uint64_t took) { cache_faults_took_ += took + exit_cost_; }
   // The stint ends at the exit that began last. `rewatched`: Carrier. Returns how many accesses the
   // thread makes in the cache before native code is tried again: twice as many as last time if the
-  // stint has not paid, else half as many; few, now and then, where they were many; of these fewer
-  // if they took long last time, unless hot_after says how many.
+  // stint has not paid, else half as many. Where that is many, few now and then (TriesAgain). Fewer
+  // still if they took long last time, unless hot_after says how many.
   std::int64_t EndStint(std::uint64_t now, std::uint64_t rewatched);
   // About what EndStint would return.
   std::int64_t next_stay() const { return std::min(stay_, patience_); }
-  // Whether stays in the cache are short, since native stints pay.
+  // Whether stays in the cache are short, since native stints pay; not where one is short so that
+  // native code is tried again.
   bool stays_briefly() const;
   // How many writes to settled memory, which is not told of, end the present stay in the cache,
   // too: it is to be short even if hardly an access is told. 0: any number.

@@ -233,7 +233,7 @@ TEST(ShadowMemoryTest, AgreesWithAMapOfBytes) {
 #ifdef __OPTIMIZE__
   constexpr std::uint64_t kSeeds = 6;
 #else
-  constexpr std::uint64_t kSeeds = 1;  // each 12 s under a sanitizer
+  constexpr std::uint64_t kSeeds = 1;  // each 12 s, under a sanitizer
 #endif
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CompareShadowWithMap<History>(seed);

@@ -70,7 +70,13 @@ def test_list(options):
     patterns = ",".join(f"{pattern}.O0" for pattern in RACE_PROGRAMS)
     subprocess.run([ROOT_OF_TESTS / "races" / "run.py", "--build-only", f"--filter={patterns}",
                     f"--directory={options.race_dir}"], check=True, stdout=subprocess.DEVNULL)
-    built = {path for pattern in RACE_PROGRAMS for path in options.race_dir.glob(f"{pattern}.O0")}
+    variant = "gcc-O0"  # as its files are called
+    built = set()
+    for pattern in RACE_PROGRAMS:
+        found = set(options.race_dir.glob(f"{pattern}.{variant}"))
+        if not found:
+            sys.exit(f"{options.race_dir}: no {pattern}.{variant}, which tests/races/run.py was to build")
+        built |= found
     for path in sorted(built):
         name = f"{path.parent.name}-{path.stem}"
         if re.search(options.filter, f"race-{name}"):

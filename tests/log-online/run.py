@@ -322,7 +322,8 @@ class Suite:
         cwd = self.directory("repeats-before-a-wait")
         log = cwd / "log"
         outcome = self.run([self.trapline, "run", "--record-only", f"--log={log}", "--log-filter=fasttrack", "--repeats-after=0", "--", self.own("waiter")], cwd)
-        value = outcome.stdout.decode().strip()
+        expect(outcome.status == 0, outcome.status_text(), text(outcome.stderr))
+        value = text(outcome.stdout).strip()
         dump = self.offline(cwd, "log", "dump", log)
         told = re.findall(rf"^\d+ T0 (join-begin|earlier-write (?={value}\+8 ))", dump, re.M)
         expect([event.strip() for event in told] == ["earlier-write", "join-begin"], told, dump)

@@ -118,11 +118,12 @@ def version_of(tool):
 
 
 class Builds:
-    """Builds every file once, and again when what it is made of has changed. Thread-safe."""
+    """Builds every file once, if it is older than what it is made of. Thread-safe."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.locks = {}  # by the file to be built
+        self.done = {}  # what was said of it
 
     def build(self, case):
         """What a compiler said if it failed, else nothing."""
@@ -141,17 +142,27 @@ class Builds:
         with self.lock:
             lock = self.locks.setdefault(output, threading.Lock())
         with lock:
-            stamp = output.with_name(output.name + ".command")
-            made_by = f"{shlex.join(command)}\n{version_of(command[0])}\n"
-            if (output.exists() and stamp.exists() and stamp.read_text() == made_by
-                    and output.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
-                return ""
-            output.parent.mkdir(parents=True, exist_ok=True)
-            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
-            if result.returncode != 0:
-                return result.stdout or f"status {result.returncode}"
-            stamp.write_text(made_by)
+            if output not in self.done:
+                try:
+                    self.done[output] = self.make_anew(output, command, inputs)
+                except (OSError, subprocess.SubprocessError) as problem:
+                    self.done[output] = str(problem)
+            return self.done[output]
+
+    @staticmethod
+    def make_anew(output, command, inputs):
+        stamp = output.with_name(output.name + ".command")
+        made_by = f"{shlex.join(command)}\n{version_of(command[0])}\n"
+        if (output.exists() and stamp.exists() and stamp.read_text() == made_by
+                and output.stat().st_mtime > max(path.stat().st_mtime for path in inputs)):
             return ""
+        output.parent.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+        if result.returncode != 0:
+            return result.stdout or f"status {result.returncode}"
+        stamp.write_text(made_by)
+        return ""
 
 
 @lru_cache(maxsize=None)

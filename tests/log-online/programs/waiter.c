@@ -1,5 +1,5 @@
 // A thread writes the same in many epochs, then waits for the end of another one, which reads it.
-// Says where it is.
+// Prints the value's address.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 static long value;
 static sem_t go;
 
-// All that any thread has done so far is dealt with, which would be some time later otherwise.
+// At a system call that changes descriptors the monitor deals with all that any thread has done so
+// far, which it would do some time later otherwise.
 static void Settle(void) { close(dup(STDIN_FILENO)); }
 
 static void* Reader(void* argument) {
