@@ -82,10 +82,14 @@ class Case:
         return self.directory / f"{self.program.name}.{self.whole_variant}"
 
     @property
+    def header(self):
+        """What the programs beside it include, if there is such a file."""
+        return self.program.source.parent / "precompiled.h"
+
+    @property
     def precompiled(self):
-        """What the programs beside it include, compiled for the variant; None: nothing."""
-        header = self.program.source.parent / "precompiled.h"
-        if self.program.source.suffix != ".cpp" or self.whole_variant not in PRECOMPILED or self.program.flags or not header.exists():
+        """The header, compiled for the variant; None: the program is compiled without."""
+        if self.program.source.suffix != ".cpp" or self.whole_variant not in PRECOMPILED or self.program.flags or not self.header.exists():
             return None
         return self.binary.with_name(f"precompiled.{self.whole_variant}.h.gch")
 
@@ -131,8 +135,7 @@ class Builds:
                    harness.ROOT / "guest-agent/include/trapline/client.h"]
         complaint = ""
         if case.precompiled:
-            header = case.program.source.parent / "precompiled.h"
-            complaint = self.make(case.precompiled, [*compiler_command(case), "-x", "c++-header", str(header), "-o", str(case.precompiled)], headers)
+            complaint = self.make(case.precompiled, [*compiler_command(case), "-x", "c++-header", str(case.header), "-o", str(case.precompiled)], headers)
         complaint = complaint or self.make(case.whole, compile_command(case), [case.program.source, *headers])
         if case.strip is not None:
             complaint = complaint or self.make(case.binary, ["strip", *case.strip, "-o", str(case.binary), str(case.whole)], [case.whole])
