@@ -104,6 +104,10 @@ class Detector {
   // Whether kMoment, kEarlierRead and kEarlierWrite may stand for accesses that a thread repeats.
   virtual bool TakesRepeats() const { return false; }
 
+  // Whether kTick and kLateRelease may stand for taking and giving back locks. Asked before the
+  // first event; those that take them take what is told of repeats, too.
+  virtual bool TakesLateReleases() const { return false; }
+
   // To be asked from now on before each race is reported. Detectors that keep no clocks ask nobody.
   virtual void SetOrderingRule(const OrderingRule& /*rule*/) {}
 

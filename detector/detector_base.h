@@ -40,6 +40,9 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 // and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
 //   OnMoment(ThreadId thread, std::uint64_t moment)
 //   OnEarlier(const Event&, std::uint64_t index)          kEarlierRead, kEarlierWrite
+// and if of locks (Detector::TakesLateReleases)
+//   OnTick(const Event&, std::uint64_t index)
+//   OnLateRelease(const Event&)
 // and if it heeds an ordering rule, a constant kOrdersByRule.
 // Waiting for shadow memory is most of the work, so a detector may look ahead. It then has types
 // Line and Cell (pointers) and
@@ -230,6 +233,16 @@ class DetectorBase : public Detector {
             derived().OnMoment(event.thread, event.aux);
           } else {
             derived().OnEarlier(event, index);
+          }
+        }
+        break;
+      case EventKind::kTick:
+      case EventKind::kLateRelease:
+        if constexpr (requires { derived().OnLateRelease(event); }) {
+          if (event.kind == EventKind::kTick) {
+            derived().OnTick(event, index);
+          } else {
+            derived().OnLateRelease(event);
           }
         }
         break;

@@ -51,7 +51,11 @@ enum class EventKind : std::uint8_t {
   kEarlierRead,  // what the thread read or wrote before, it did again, last at moment `aux`; nobody
   kEarlierWrite,  // else did anything in between that the access could race with
   // Of any execution again:
-  kJoinBegin  // thread begins to wait for the end of `other`, and does nothing before that
+  kJoinBegin,  // thread begins to wait for the end of `other`, and does nothing before that
+  // Of an execution as it runs only (Detector::TakesLateReleases):
+  kTick,        // thread gave back something that so far concerns nobody else; from moment `aux` on
+                // its clock is what it is now
+  kLateRelease  // thread released lock `address` just before moment `aux`, with what it knew then
 };
 
 // C++11 memory orders as far as they are known; kSeqCst where nothing better is.

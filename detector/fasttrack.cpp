@@ -215,6 +215,20 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   OrderByRule(index);
 }
 
+void FastTrack::OnTick(const Event& event, std::uint64_t index) {
+  synchronisation_.clocks().RememberKnowledge();
+  synchronisation_.MoveTo(index);
+  synchronisation_.Increment(event.thread);
+  OnMoment(event.thread, event.aux);
+}
+
+void FastTrack::OnLateRelease(const Event& event) {
+  if (event.thread >= moments_.size()) return;
+  const Clock release = moments_[event.thread].ClockAfter(event.aux).value_or(
+      synchronisation_.LatestEpochOf(event.thread).clock());
+  synchronisation_.ReleaseLate(event.address, event.thread, release);
+}
+
 void FastTrack::OnClear(std::uint64_t address, std::uint64_t size) {
   analysis_.Clear(address, size);
   ClearAtomics(address, size);

@@ -174,11 +174,12 @@ class FastTrackAnalysis {
 class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, MomentAtomics> {
  public:
   static constexpr bool kOrdersByRule = true;
+  static constexpr std::string_view kName = "fasttrack";
 
   // `name` is what name() answers (LARD's ablations are FastTrack behind other interfaces); a
   // literal.
   explicit FastTrack(const DetectorOptions& options, const RuntimeInterface& interface = {},
-                     std::string_view name = "fasttrack")
+                     std::string_view name = kName)
       : HappensBeforeDetector(options, interface), name_(name) {
     if (options.condense_from == 0) return;
     analysis_.SetCondensing(options.condense_from);
@@ -239,6 +240,10 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
   void OnMoment(ThreadId thread, std::uint64_t moment);
   void OnEarlier(const Event& event, std::uint64_t index);
   bool TakesRepeats() const override { return true; }
+  void OnTick(const Event& event, std::uint64_t index);
+  void OnLateRelease(const Event& event);
+  // LARD's ablations may know of no locks.
+  bool TakesLateReleases() const override { return name_ == kName; }
   void OnClear(std::uint64_t address, std::uint64_t size);
   void OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 

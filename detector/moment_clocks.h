@@ -48,6 +48,7 @@ class MomentClocks {
   // The thread has ended. Of many threads little is kept.
   void End(const ThreadClock& thread) {
     if (thread.thread < releases_.size()) releases_[thread.thread].Keep(kKeptAtEnd);
+    if (thread.thread < learnt_.size()) learnt_[thread.thread] = {};
   }
 
   // From now on InOneEpoch may know of earlier epochs.
@@ -63,13 +64,34 @@ class MomentClocks {
     const auto release = std::lower_bound(moments.begin(), moments.end(), first);
     return release == moments.end() || *release >= last;
   }
-  static void Join(ThreadClock& thread, const ObjectClock& object) { thread.clock.Join(object); }
-  void Join(ThreadClock& thread, const ThreadClock& other) const { JoinInto(thread.clock, other); }
+  void Join(ThreadClock& thread, const ObjectClock& object) {
+    if (remembers_knowledge_) NoteLearnt(thread, object);
+    thread.clock.Join(object);
+  }
+  void Join(ThreadClock& thread, const ThreadClock& other) {
+    if (remembers_knowledge_) {
+      ObjectClock known;
+      JoinInto(known, other);
+      NoteLearnt(thread, known);
+    }
+    JoinInto(thread.clock, other);
+  }
   void JoinInto(ObjectClock& object, const ThreadClock& thread) const {
     object.Join(thread.clock);
     object.Set(thread.thread, now_);
   }
   static void Release(ThreadClock& thread) { thread.clock.Release(); }
+
+  // From now on JoinKnownAt may be asked for later moments.
+  void RememberKnowledge() { remembers_knowledge_ = true; }
+  // C_o := C_o ⊔ what C_t was when the thread released something at that moment. Of long ago it
+  // may be a little more.
+  void JoinKnownAt(ObjectClock& object, const ThreadClock& thread, Clock release) const {
+    for (ThreadId other = 0; other < thread.clock.size(); ++other) {
+      const Clock known = other == thread.thread ? release : KnownAt(thread, other, release);
+      if (object[other] < known) object.Set(other, known);
+    }
+  }
 
  private:
   static constexpr Clock kBeginning = 1;  // not 0, which is that of the empty epoch
@@ -97,8 +119,42 @@ class MomentClocks {
     releases.moments.push_back(thread.released);
   }
 
+  // From which moment on a thread knew what of another one; ascending. The first one holds from
+  // ever on.
+  struct Learnt {
+    Clock moment, known;
+  };
+  static constexpr std::size_t kMostLearnt = 4096;  // 64 KiB for two threads
+
+  void NoteLearnt(const ThreadClock& thread, const VectorClock& object) {
+    for (ThreadId other = 0; other < object.size(); ++other) {
+      const Clock before = thread.clock[other];
+      if (object[other] <= before) continue;
+      if (thread.thread >= learnt_.size()) learnt_.resize(std::size_t{thread.thread} + 1);
+      auto& of_thread = learnt_[thread.thread];
+      if (other >= of_thread.size()) of_thread.resize(std::size_t{other} + 1);
+      std::vector<Learnt>& learnt = of_thread[other];
+      if (learnt.empty()) learnt.push_back({0, before});
+      if (learnt.size() == kMostLearnt)
+        learnt.erase(learnt.begin(), learnt.begin() + kMostLearnt / 2);
+      learnt.push_back({now_, object[other]});
+    }
+  }
+  Clock KnownAt(const ThreadClock& thread, ThreadId other, Clock moment) const {
+    if (thread.thread >= learnt_.size() || other >= learnt_[thread.thread].size())
+      return thread.clock[other];
+    const std::vector<Learnt>& learnt = learnt_[thread.thread][other];
+    if (learnt.empty()) return thread.clock[other];
+    const auto later =
+        std::upper_bound(learnt.begin() + 1, learnt.end(), moment,
+                         [](Clock wanted, const Learnt& entry) { return wanted < entry.moment; });
+    return later[-1].known;
+  }
+
   Clock now_ = kBeginning;
-  std::vector<Releases> releases_;  // by thread, if they are remembered
+  bool remembers_knowledge_ = false;
+  std::vector<std::vector<std::vector<Learnt>>> learnt_;  // by thread, and other one
+  std::vector<Releases> releases_;                        // by thread, if they are remembered
   bool remembers_releases_ = false;
 };
 

@@ -35,6 +35,21 @@ class MomentHistory {
     return pieces_.empty() ? 0 : pieces_.back().moment + pieces_.back().changes.back().moment;
   }
 
+  // The clock that a change at `moment` has led to. Where changes were added late, it may be that
+  // of a change soon after.
+  std::optional<Clock> ClockAfter(std::uint64_t moment) const {
+    const auto piece = std::lower_bound(pieces_.begin(), pieces_.end(), moment,
+                                        [](const Piece& each, std::uint64_t wanted) {
+                                          return each.moment + each.changes.back().moment < wanted;
+                                        });
+    if (piece == pieces_.end()) return std::nullopt;
+    const auto change = std::lower_bound(piece->changes.begin(), piece->changes.end(), moment,
+                                         [&](const Change& each, std::uint64_t wanted) {
+                                           return piece->moment + each.moment < wanted;
+                                         });
+    return ClockAt(piece->moment + change->moment);
+  }
+
   // The clock at `moment`; nothing if that is before all that is kept.
   std::optional<Clock> ClockAt(std::uint64_t moment) const {
     const auto after = std::upper_bound(

@@ -206,6 +206,14 @@ class Synchronisation {
     }
   }
 
+  // `thread` has released the lock exclusively, when its clock became `release` (MomentClocks).
+  void ReleaseLate(std::uint64_t address, ThreadId thread, Clock release) {
+    const ThreadState& t = Undisturbed(thread);
+    if (t.ended) return;
+    ++operations_;
+    clocks_.JoinKnownAt(LockAt(address).released, t.clock, release);
+  }
+
   // Hints that events of the lock at `address` follow; the second one some time after the first.
   void PrefetchLock(std::uint64_t address) const {
     if (const Lock* const lock = KnownLockAt(address)) __builtin_prefetch(lock);

@@ -187,6 +187,8 @@ void TreeFilter::Follow(const Event& event) {
     case EventKind::kEarlierRead:
     case EventKind::kEarlierWrite:
     case EventKind::kJoinBegin:
+    case EventKind::kTick:
+    case EventKind::kLateRelease:
       break;
   }
 }

@@ -48,6 +48,8 @@ class VectorClockOver {
   }
 
   bool empty() const { return clocks_.empty(); }
+  // Threads from there on are at 0.
+  std::uint32_t size() const { return clocks_.size(); }
   void Prefetch() const { clocks_.Prefetch(); }
 
   // Back to the minimal clock; Release also gives the memory back.

@@ -28,6 +28,76 @@
     lea (%\register, %\register, 4), %\register
     .endm
 
+// Locks (biased_locks.h). register\()d = the hash of the lock at `address`, a register of 64 bits. Changes flags.
+    .macro LOCK_HASH address, register
+    mov \address, %\register
+    shr $2, %\register
+    imul $TRAPLINE_LOCK_FACTOR, %\register\()d, %\register\()d
+    shr $(32 - TRAPLINE_LOCK_HASH_BITS), %\register\()d
+    .endm
+
+// Adds to `register` the place of the line of hash r8 in a table. Changes flags and `scratch`.
+    .macro ADD_LOCK_LINE register, scratch
+    mov %r8d, %\scratch\()d
+    and $((1 << TRAPLINE_LOCK_LINE_BITS) - 1), %\scratch\()d
+    shl $TRAPLINE_LOCK_LINE_SIZE_BITS, %\scratch\()d
+    add %\scratch, %\register
+    .endm
+
+// Tells of the release that the line at `line` has noted, of the thread that is in `threads` at `index`, behind
+// entry rax of the queue. If it is told and interrupted before the note is taken, it is told twice, which does no harm. Changes
+// flags, r8 and r11.
+    .macro TELL_NOTE line, threads, index
+    QUEUE_ENTRY r8
+    mov (%\line), %r11
+    mov %r11, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov TRAPLINE_LOCK_LINE_NOTE(%\line), %r11d
+    test %r11, %r11
+    jz 100f
+    mov %r11, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    mov \threads(, %\index, 8), %r11
+    mov %r11, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    movq $TRAPLINE_QUEUED_LATE_RELEASE, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov $1, %r11d
+    lock xadd %r11, TRAPLINE_SHARED_PAGE
+    mov %r11, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    mov (%\line), %r11             // its thread may have put another lock there
+    cmp %r11, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    jne 100f
+    inc %rax
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    mov TRAPLINE_EVENT_QUEUE + 24(, %r8, 8), %eax
+    xor %r11d, %r11d
+    lock cmpxchg %r11d, TRAPLINE_LOCK_LINE_NOTE(%\line)
+    mov TRAPLINE_QUEUE_HEAD, %rax
+100:
+    .endm
+
+// Tells of the locks that the thread holds untold, behind entry rax of the queue, which is its head. If interrupted at the
+// end they stay untold. Changes flags and r8 to r11.
+    .macro TELL_HELD
+    mov TRAPLINE_THREAD_HELD_COUNT, %r11
+    lea (%r11, %r11, 2), %r11
+    xor %r10d, %r10d
+101: QUEUE_ENTRY r8
+    mov TRAPLINE_THREAD_HELD(, %r10, 8), %r9
+    mov %r9, TRAPLINE_EVENT_QUEUE + 16(, %r8, 8)
+    mov TRAPLINE_THREAD_HELD + 8(, %r10, 8), %r9
+    mov %r9, TRAPLINE_EVENT_QUEUE + 24(, %r8, 8)
+    mov TRAPLINE_THREAD_HELD + 16(, %r10, 8), %r9
+    mov %r9, TRAPLINE_EVENT_QUEUE + 32(, %r8, 8)
+    movq $TRAPLINE_EVENT_ACQUIRE, TRAPLINE_EVENT_QUEUE + 8(, %r8, 8)
+    mov $1, %r9d
+    lock xadd %r9, TRAPLINE_SHARED_PAGE
+    mov %r9, TRAPLINE_EVENT_QUEUE(, %r8, 8)
+    inc %rax
+    add $3, %r10
+    cmp %r11, %r10
+    jb 101b
+    movq $0, TRAPLINE_THREAD_HELD_COUNT
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    .endm
+
     .section .rodata.trapline_agent, "a", @progbits
     .balign 4096
     .globl trapline_agent_begin, trapline_agent_end
@@ -311,11 +381,17 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     jne 1f
     cmp $TRAPLINE_FIRST_LASTING_EVENT, %rdi     // with one thread, synchronisation means nothing
     jb 2f
-1:  QUEUE_HEAD trapline_agent_event_full
+1:  QUEUE_HEAD trapline_agent_event_full, TRAPLINE_MOST_LOCK_ENTRIES
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 9f                           // nothing is a repeat, and not all is in view
     cmpq $0, TRAPLINE_THREAD_REPEAT_USER
     je 9f
+    cmp $TRAPLINE_EVENT_RELEASE_SHARED, %rdi
+    jbe trapline_agent_event_lock
+    cmp $TRAPLINE_EVENT_SYNC_DESTROYED, %rdi
+    je trapline_agent_event_lock
+    cmp $TRAPLINE_EVENT_SYNC_CREATED, %rdi
+    je trapline_agent_event_lock
     cmp $TRAPLINE_EVENT_COPY_HISTORY, %rdi
     jae 6f
     cmp $TRAPLINE_EVENT_UNTRACK, %rdi
@@ -324,6 +400,7 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     cmp $(TRAPLINE_EVENT_IGNORE_SYNC_END - TRAPLINE_EVENT_IGNORE_BEGIN), %r9
     ja 10f
 6:  movq $0, TRAPLINE_REPEATS       // the thread is not always itself, or not watched: no repeats
+    movl $0, TRAPLINE_LOCKS
     jmp 9f
 10: lea -TRAPLINE_EVENT_ALLOCATE(%rdi), %r9
     cmp $(TRAPLINE_EVENT_CLEAR_HISTORY - TRAPLINE_EVENT_ALLOCATE), %r9
@@ -358,7 +435,12 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     cmp %r11, %r10
     jb 7b
     mov TRAPLINE_QUEUE_HEAD, %rax
-9:  cmp $32, %rdi
+9:
+trapline_agent_event_tell:          // behind entry rax of the queue
+    cmpq $0, TRAPLINE_THREAD_HELD_COUNT
+    je 1f
+    TELL_HELD
+1:  cmp $32, %rdi
     jae 4f
     mov $TRAPLINE_IN_EPOCH_EVENTS, %r9d
     bt %edi, %r9d
@@ -404,8 +486,11 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     mov %rdx, TRAPLINE_EVENT_QUEUE + 24(, %r9, 8)
     mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r9, 8)
     inc %rax
+    xor %r10d, %r10d
 trapline_agent_event_commit:
     mov %rax, TRAPLINE_QUEUE_HEAD
+    test %r10, %r10
+    jnz trapline_agent_event_note
     cmp $TRAPLINE_EVENT_FIBER_CREATE, %rdi
     je 3f
 2:  ret
@@ -414,9 +499,143 @@ trapline_agent_event_commit:
 trapline_agent_event_fiber:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     ret
+trapline_agent_event_held:
+    incq TRAPLINE_THREAD_HELD_COUNT
+    ret
+trapline_agent_event_note:          // r8 = hash, r9 = number, r10 = line
+    mov %r9d, %r11d
+    cmp $1, %r11d
+    adc $0, %r11d                   // not 0; a little too late
+    xchg %r11d, TRAPLINE_LOCK_LINE_NOTE(%r10)
+    cmp %rsi, (%r10)
+    jne trapline_agent_event        // as one that is told
+    mov TRAPLINE_LOCK_USE(, %r8, 4), %r11d
+    cmp %r11d, TRAPLINE_LOCK_LINE_USE(%r10)
+    jne trapline_agent_event
+    ret
 trapline_agent_event_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
     jmp trapline_agent_event
+
+    // Of a lock: whether it is told (biased_locks.h).
+    .set LOCK_USER, (1 << TRAPLINE_REPEAT_USE_BITS) - 1
+trapline_agent_event_lock:
+    cmpl $0, TRAPLINE_LOCK_TABLE_COUNT
+    je trapline_agent_event_tell
+    mov TRAPLINE_QUEUE_HEAD, %rax   // this may be begun anew
+    LOCK_HASH %rsi, r8
+    mov TRAPLINE_LOCK_USE(, %r8, 4), %r9d
+    mov TRAPLINE_THREAD_LOCK_TABLE, %r10
+    test %r10, %r10
+    jz 2f
+    ADD_LOCK_LINE r10, r11
+    cmp $TRAPLINE_EVENT_RELEASE, %rdi
+    je 5f
+    ja 2f
+    // Taken: if it is biased, it is held untold.
+    cmp %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
+    jne 1f
+    cmp %rsi, (%r10)
+    jne 1f
+    cmpl $0, TRAPLINE_LOCKS
+    je 1f
+    mov TRAPLINE_THREAD_HELD_COUNT, %r11
+    cmp $TRAPLINE_MOST_HELD, %r11
+    jae 1f
+    lea (%r11, %r11, 2), %r11
+    mov %rsi, TRAPLINE_THREAD_HELD(, %r11, 8)
+    mov %rdx, TRAPLINE_THREAD_HELD + 8(, %r11, 8)
+    mov %rcx, TRAPLINE_THREAD_HELD + 16(, %r11, 8)
+    jmp trapline_agent_event_held
+1:  mov %r9d, %r11d
+    and $LOCK_USER, %r11d
+    cmp %r11, TRAPLINE_THREAD_REPEAT_USER
+    je trapline_agent_event_tell
+
+    // The word is nobody's from here on; what was noted of its locks is told.
+2:  test $LOCK_USER, %r9d
+    jz 3f
+    mov %r9d, %eax
+    or $LOCK_USER, %r9d
+    inc %r9d
+    lock cmpxchg %r9d, TRAPLINE_LOCK_USE(, %r8, 4)
+    jne trapline_agent_event_lock
+3:  mov TRAPLINE_QUEUE_HEAD, %rax
+    mov $TRAPLINE_LOCK_TABLES, %r9d
+    ADD_LOCK_LINE r9, r11
+    xor %r10d, %r10d
+4:  cmp %r10d, TRAPLINE_LOCK_TABLE_COUNT
+    jbe 7f
+    cmpl $0, TRAPLINE_LOCK_LINE_NOTE(%r9)
+    je 6f
+    mov (%r9), %r11
+    test %r11, %r11
+    jz 6f
+    LOCK_HASH %r11, r11
+    cmp %r11d, %r8d
+    jne 6f
+    TELL_NOTE r9, TRAPLINE_REPEAT_THREADS, r10
+    LOCK_HASH %rsi, r8
+6:  add $TRAPLINE_LOCK_TABLE_SIZE, %r9
+    inc %r10d
+    jmp 4b
+7:  cmp $TRAPLINE_EVENT_ACQUIRE, %rdi
+    jne trapline_agent_event_tell
+    cmpq $0, TRAPLINE_THREAD_LOCK_TABLE
+    je trapline_agent_event_tell
+    mov TRAPLINE_LOCK_USE(, %r8, 4), %eax
+    test $LOCK_USER, %eax
+    jnz 1f                          // somebody else's by now
+    mov TRAPLINE_THREAD_REPEAT_USER, %r11
+    add %eax, %r11d
+    lock cmpxchg %r11d, TRAPLINE_LOCK_USE(, %r8, 4)
+1:  mov TRAPLINE_QUEUE_HEAD, %rax
+    jmp trapline_agent_event_tell
+
+    // Given back: untold, if it is the last one of those held so, and biased still.
+5:  mov TRAPLINE_THREAD_HELD_COUNT, %r11
+    test %r11, %r11
+    jz 8f
+    lea (%r11, %r11, 2), %r11
+    cmp %rsi, TRAPLINE_THREAD_HELD - 24(, %r11, 8)
+    jne 8f
+    cmp %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
+    jne 8f
+    cmp %rsi, (%r10)
+    jne 8f
+    END_OF_EPOCH %r11
+    decq TRAPLINE_THREAD_HELD_COUNT // begun anew from here on, it is told after all
+    mov $1, %r9d
+    lock xadd %r9, TRAPLINE_SHARED_PAGE
+    QUEUE_ENTRY r11
+    mov %r9, TRAPLINE_EVENT_QUEUE(, %r11, 8)
+    movq $TRAPLINE_QUEUED_TICK, TRAPLINE_EVENT_QUEUE + 8(, %r11, 8)
+    inc %rax
+    jmp trapline_agent_event_commit
+8:  mov %r9d, %r11d
+    and $LOCK_USER, %r11d
+    cmp %r11, TRAPLINE_THREAD_REPEAT_USER
+    jne 2b
+    // It is the thread's: biased from now on, in place of another one perhaps.
+    cmpl $0, TRAPLINE_LOCKS
+    je trapline_agent_event_tell
+    cmp %rsi, (%r10)
+    jne 1f
+    cmp %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
+    je trapline_agent_event_tell
+1:  cmpl $0, TRAPLINE_LOCK_LINE_NOTE(%r10)
+    je 2f
+    cmpq $0, (%r10)
+    je 2f
+    mov TRAPLINE_THREAD_REPEAT_USER, %r9
+    TELL_NOTE r10, (TRAPLINE_REPEAT_THREADS - 8), r9
+    jmp trapline_agent_event_lock
+2:  movb $1, TRAPLINE_LOCK_TABLES_USED - 1(%r11)
+    movl $0, TRAPLINE_LOCK_LINE_USE(%r10)
+    movl $0, TRAPLINE_LOCK_LINE_NOTE(%r10)
+    mov %rsi, (%r10)
+    mov %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
+    jmp trapline_agent_event_tell
 
     .balign 16
     .globl trapline_agent_access, trapline_agent_access_out
@@ -457,7 +676,7 @@ trapline_agent_access_out:
 trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = registers or 0
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 9f
-    QUEUE_HEAD trapline_agent_cache_full, (TRAPLINE_MOST_FRAMES_AT_ONCE + TRAPLINE_MOST_REPEATS_AT_ONCE + 2)
+    QUEUE_HEAD trapline_agent_cache_full, (TRAPLINE_MOST_FRAMES_AT_ONCE + TRAPLINE_MOST_REPEATS_AT_ONCE + TRAPLINE_MOST_HELD + 2)
 
     decq TRAPLINE_CACHE_LEAVE_AFTER
     jnz 1f
@@ -478,6 +697,9 @@ trapline_agent_cache_access:        // rdi = site, rsi = address, rdx = register
     test %al, %al
     jnz 12f                         // nothing to tell
     mov TRAPLINE_QUEUE_HEAD, %rax
+1:  cmpq $0, TRAPLINE_THREAD_HELD_COUNT
+    je 1f
+    TELL_HELD
 1:
     // The innermost frame: those below the stack pointer are left over from a longjmp or the like.
     mov TRAPLINE_CACHE_PROGRAM_RSP, %r9

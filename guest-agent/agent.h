@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "guest-agent/biased_locks.h"
 #include "guest-agent/events.h"
 #include "guest-agent/layout.h"
 #include "guest-agent/sector_use.h"
@@ -209,7 +210,17 @@ struct ThreadPage {
   // that they are not left out, the thread makes in the code cache until it leaves that.
   std::int64_t counted_writes;
   alignas(64) RedirectState redirect;
+  // biased_locks.h: address of the thread's own table, 0: it has none; what it holds untold, the
+  // innermost last.
+  std::uint64_t lock_table;
+  std::uint64_t held_count;
+  HeldLock held[TRAPLINE_MOST_HELD];
 };
+static_assert(offsetof(ThreadPage, lock_table) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_LOCK_TABLE);
+static_assert(offsetof(ThreadPage, held_count) + TRAPLINE_THREAD_PAGE ==
+              TRAPLINE_THREAD_HELD_COUNT);
+static_assert(offsetof(ThreadPage, held) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_HELD);
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_NUMBER);
@@ -287,9 +298,16 @@ static_assert(TRAPLINE_EVENT_IGNORE_BEGIN == TRAPLINE_IGNORE_BEGIN &&
               TRAPLINE_EVENT_IGNORE_SYNC_END == TRAPLINE_IGNORE_SYNC_END &&
               TRAPLINE_EVENT_UNTRACK == TRAPLINE_UNTRACK &&
               TRAPLINE_EVENT_COPY_HISTORY == TRAPLINE_COPY_HISTORY);
-static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_WAKE &&
+static_assert(TRAPLINE_EVENT_ACQUIRE == TRAPLINE_ACQUIRE &&
+              TRAPLINE_EVENT_RELEASE == TRAPLINE_RELEASE &&
+              TRAPLINE_EVENT_RELEASE_SHARED == TRAPLINE_RELEASE_SHARED &&
+              TRAPLINE_EVENT_SYNC_DESTROYED == TRAPLINE_SYNC_DESTROYED &&
+              TRAPLINE_EVENT_SYNC_CREATED == TRAPLINE_SYNC_CREATED);
+static_assert(TRAPLINE_TASK_OF_THREAD < TRAPLINE_QUEUED_LATE_RELEASE &&
               TRAPLINE_QUEUED_WAKE < TRAPLINE_QUEUED_FRAME);
 static_assert(sizeof(struct trapline_agent_interface) == 40);
+// Of each of these one event may tell, and of what its line has noted of another lock.
+static_assert(TRAPLINE_MOST_LOCK_ENTRIES >= TRAPLINE_MOST_HELD + kRepeatThreads + 2);
 static_assert(sizeof(ThreadPage) <= 4096);
 
 }  // namespace trapline::agent

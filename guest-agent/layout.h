@@ -66,6 +66,11 @@
 #define TRAPLINE_FILE_RFLAGS 136
 // A wake that found nobody waiting at `address`: queued like the kinds of events.h.
 #define TRAPLINE_QUEUED_WAKE 63
+// A lock that is biased to its thread (biased_locks.h) was given back; `sequence` is all it says.
+#define TRAPLINE_QUEUED_TICK 62
+// A release of the lock `address` by another thread, or by the thread itself, that was number
+// `size` (its lower half); `ip` is that thread's number and one.
+#define TRAPLINE_QUEUED_LATE_RELEASE 61
 // What the slow path queues, beside the kinds of events.h. A frame: `address` is the return
 // address, `size` the number of the frame, `ip` that of its caller's or -1. An access: `size` is
 // the number of the innermost frame or -1, `ip` the site. The runtime's TRAPLINE_READ and
@@ -111,6 +116,7 @@
 #define TRAPLINE_REDIRECT_HITS 20
 // What need not be told of again (repeats.h), and its words, one for each block of memory.
 #define TRAPLINE_REPEATS 0x72c00000
+#define TRAPLINE_REPEAT_THREADS (TRAPLINE_REPEATS + 16)
 #define TRAPLINE_REPEAT_USE (TRAPLINE_REPEATS + 0x200000)
 #define TRAPLINE_REPEAT_BLOCK_BITS 20
 #define TRAPLINE_REPEAT_USE_BITS 5
@@ -130,6 +136,22 @@
 #define TRAPLINE_SUBSECTOR_USE 0x74000000
 #define TRAPLINE_SUBSECTOR_BITS 6  // log2 of a subsector's size
 #define TRAPLINE_SECTOR_SETTLED 0x40
+// Locks that one thread alone takes (biased_locks.h), between the two.
+#define TRAPLINE_LOCKS 0x73d00000
+#define TRAPLINE_LOCK_TABLE_COUNT (TRAPLINE_LOCKS + 4)
+#define TRAPLINE_LOCK_TABLES_USED (TRAPLINE_LOCKS + 8)
+#define TRAPLINE_LOCK_USE (TRAPLINE_LOCKS + 0x1000)
+#define TRAPLINE_LOCK_TABLES (TRAPLINE_LOCKS + 0x80000)
+#define TRAPLINE_LOCK_TABLE_SIZE 0x20000
+#define TRAPLINE_LOCK_FACTOR 0x9e3779b1u  // of the hash, which is the upper bits of the product
+#define TRAPLINE_LOCK_HASH_BITS 16
+#define TRAPLINE_LOCK_LINE_BITS 13  // of the hash, the lower ones: which line
+#define TRAPLINE_LOCK_LINE_SIZE_BITS 4
+#define TRAPLINE_LOCK_LINE_USE 8
+#define TRAPLINE_LOCK_LINE_NOTE 12
+#define TRAPLINE_MOST_HELD 4  // locks at a time of which a thread does not tell
+// As many entries of the queue as an event takes at most: what is held, what others have noted.
+#define TRAPLINE_MOST_LOCK_ENTRIES 24
 #define TRAPLINE_CACHE_END 0x78000000
 // The threads' tables of it: where hardly a program has memory of its own.
 #define TRAPLINE_REPEAT_TABLES 0x2f0000000000
@@ -146,6 +168,11 @@
   (1 << 1 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 14 | 1 << 16 | 1 << 18 | \
    1 << 19 | 1 << 21 | 1 << 27 | 1 << 28 | 1 << 29)
 #define TRAPLINE_SMALL_BLOCK 128  // bytes
+#define TRAPLINE_EVENT_ACQUIRE 1
+#define TRAPLINE_EVENT_RELEASE 2
+#define TRAPLINE_EVENT_RELEASE_SHARED 4  // and before it TRAPLINE_ACQUIRE_SHARED
+#define TRAPLINE_EVENT_SYNC_DESTROYED 10
+#define TRAPLINE_EVENT_SYNC_CREATED 27
 // TRAPLINE_READ and TRAPLINE_WRITE.
 #define TRAPLINE_EVENT_READ 22
 #define TRAPLINE_EVENT_WRITE 23
@@ -179,6 +206,9 @@
 #define TRAPLINE_THREAD_REDIRECT_BY (TRAPLINE_THREAD_REDIRECT + 40)
 #define TRAPLINE_THREAD_REDIRECT_TIME (TRAPLINE_THREAD_REDIRECT + 48)
 #define TRAPLINE_THREAD_REDIRECT_STAY (TRAPLINE_THREAD_REDIRECT + 56)
+#define TRAPLINE_THREAD_LOCK_TABLE (TRAPLINE_THREAD_PAGE + 0x500)
+#define TRAPLINE_THREAD_HELD_COUNT (TRAPLINE_THREAD_PAGE + 0x508)
+#define TRAPLINE_THREAD_HELD (TRAPLINE_THREAD_PAGE + 0x510)
 #define TRAPLINE_FUTEX_ANSWERS (TRAPLINE_THREAD_PAGE + 112)
 #define TRAPLINE_FUTEX_SPINS (TRAPLINE_THREAD_PAGE + 116)
 #define TRAPLINE_FUTEX_SKIP (TRAPLINE_THREAD_PAGE + 120)

@@ -30,7 +30,8 @@ std::uint64_t NextEvent() {
 // several blocks may end more, and so may one of a block whose words have lines of their own. Room
 // for the access itself stays.
 void QueueRepeat(unsigned slot, const Repeat& repeat) {
-  constexpr std::uint64_t kMost = TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - 4;
+  constexpr std::uint64_t kMost =
+      TRAPLINE_QUEUE_ENTRIES - TRAPLINE_MOST_FRAMES_AT_ONCE - TRAPLINE_MOST_HELD - 4;
   ThreadPage& page = Page();
   const auto& site = At<const AccessSite>(repeat.site);
   // A number of its own: whoever drains the queues has then seen what its thread queued before.

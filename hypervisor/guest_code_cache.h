@@ -50,6 +50,7 @@ class GuestCodeCache {
     std::uint64_t repeats_after = 0;  // TrackOptions
     std::uint32_t settle_after = 0;   // TrackOptions
     bool sector_uses = false;         // with `repeats`: hot code need not tell of settled sectors
+    bool biased_locks = false;  // with `repeats`: guest-agent/biased_locks.h, after as many events
     RedirectRule redirects = RedirectRule::kNever;
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
@@ -73,6 +74,7 @@ class GuestCodeCache {
 
   bool looks_for_repeats() const { return rules_.repeats; }
   std::uint64_t repeats_after() const { return rules_.repeats_after; }
+  bool biases_locks() const { return rules_.biased_locks; }
   bool leaves_out_settled_sectors() const { return rules_.sector_uses; }
   std::uint32_t settle_after() const { return rules_.settle_after; }
 

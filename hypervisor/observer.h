@@ -85,6 +85,8 @@ class ExecutionObserver {
   virtual void WakeHelpers() = 0;
   // Whether among those may be EventKind::kMoment, kEarlierRead and kEarlierWrite; asked once.
   virtual bool TakesRepeats() { return false; }
+  // Whether kTick and kLateRelease may be, instead of what is said of locks; asked once.
+  virtual bool TakesLateReleases() { return false; }
   // Whether a plain access counts, so that repeating it has to be told of at most once.
   virtual bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                          std::uint64_t ip) = 0;

@@ -281,6 +281,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     rules.sector_uses = rules.repeats && options_.tracking.sector_uses &&
                         tracking_->static_runtime() == nullptr &&
                         options_.tracking.policy == SharingPolicy::kAdaptive;
+    rules.biased_locks = rules.sector_uses && tracking_->observer().TakesLateReleases();
     rules.redirects = options_.tracking.redirects;
     // Under this policy it is decided at each meeting whether the page is given to who met it.
     if (rules.redirects == RedirectRule::kWherePaying &&
@@ -919,6 +920,13 @@ void Process::PrintStatistics() {
       line(fmt::format(
           "settled sectors, of which hot code did not tell: {} of one thread, {} only read",
           tracking.settled.own, tracking.settled.read));
+    }
+    if (GuestCodeCache* const cache = tracking_->code_cache();
+        cache != nullptr && cache->biases_locks()) {
+      line(
+          fmt::format("locks given back, of which was not told since no other thread had to do "
+                      "with them: {} times",
+                      tracking.untold_locks));
     }
     if (options_.tracking.policy != SharingPolicy::kExact) {
       constexpr double kSecond = 1e9;

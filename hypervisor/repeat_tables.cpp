@@ -347,9 +347,11 @@ void RepeatTables::Grow(unsigned slot, std::uint64_t before) {
   SetLines(slot, 2 * lines);
 }
 
-void RepeatTables::OnMoment(std::uint64_t before) {
+bool RepeatTables::OnMoment(std::uint64_t before) {
   constexpr unsigned kMost = 1 << 18;
-  if (++moments_ >= kMost) TellAll(before);
+  if (++moments_ < kMost) return false;
+  TellAll(before);
+  return true;
 }
 
 void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {

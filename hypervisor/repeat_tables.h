@@ -87,8 +87,8 @@ class RepeatTables {
     if (started_) TellTable(slot, before);
   }
   // A moment has been told of. After many, so that the detector need not know them for ever, all
-  // that was repeated is told.
-  void OnMoment(std::uint64_t before);
+  // that was repeated is told: true.
+  bool OnMoment(std::uint64_t before);
   // Finding repeats must pay: where threads have no time to come back to what they did, it pauses,
   // and the tables give their memory back. `checks`: accesses that were told so far. To be called
   // whenever the queues have been drained.

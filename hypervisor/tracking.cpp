@@ -30,6 +30,9 @@ agent::Touch TouchOf(EventKind kind) {
   return IsWrite(kind) ? agent::Touch::kWrite : agent::Touch::kRead;
 }
 
+// In place of the number of an event that the agent has not seen.
+constexpr std::uint64_t kNotQueued = ~std::uint64_t{0};
+
 ThreadId CurrentThread() {
   const GuestThread* const thread = GuestThread::Current();
   return thread != nullptr ? static_cast<ThreadId>(thread->logical_number()) : 0;
@@ -60,7 +63,9 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
       word_uses_(observer),
       user_level_threads_(batch_),
       repeats_([this] { return threads_.front()->next_event(); },
-               [this](const RepeatedAccess& access) { TellRepeatLocked(access); }) {
+               [this](const RepeatedAccess& access) { TellRepeatLocked(access); }),
+      locks_([this] { return threads_.front()->next_event(); },
+             [this](const BiasedLocks::LateRelease& release) { TellLateReleaseLocked(release); }) {
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);
@@ -156,6 +161,7 @@ void Tracking::Register(Carrier& carrier) {
   UpdateAloneLocked();
   const std::optional<unsigned> slot = repeats_.Add(page, NumberOf(carrier));
   sector_uses_.Add(page, slot ? *slot + 1 : agent::kUsedByOthers);
+  locks_.Add(page, slot);
   if (!slot) return;
   states_[NumberOf(carrier)].repeat_slot = slot;
   if (active()) NewMomentLocked(carrier);
@@ -173,7 +179,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   space_.Seal(parent);
   EndEpoch(parent);
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(parent), true);
+  CatchUpLocked(parent, true);
   const bool starts = !active_.exchange(true);
   ++starting_;
   alone_ = false;
@@ -211,7 +217,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   space_.Seal(carrier);
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
-  CatchUpLocked(thread, true);
+  CatchUpLocked(carrier, true);
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.
     batch_.AddEdge(thread, EventKind::kHappensBefore, clear_child_tid);
@@ -226,6 +232,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   ThreadState& state = states_[thread];
   if (state.repeat_slot) {
     sector_uses_.Remove(carrier.thread_page(), *state.repeat_slot + 1);
+    locks_.Remove(*state.repeat_slot);
     repeats_.Remove(*state.repeat_slot);
   }
   repeats_.Forget(state.stack_start, state.stack_end);
@@ -254,10 +261,11 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     }
     active_ = false;
     alone_ = false;
-    carrier.thread_page().tracking = 0;
+    carrier.thread_page().tracking = carrier.thread_page().held_count = 0;
     ForgetMemoryLocked();
     for (auto& [thread, state] : states_) state.loads.ForgetWatched();
     repeats_.Clear();
+    locks_.Clear();
     sector_uses_.Clear();
     ++statistics_.quiet_moments;
     Observer().OnQuiet(NumberOf(carrier));
@@ -275,7 +283,7 @@ void Tracking::StartAlone(Carrier& carrier) {
   space_.Seal(carrier);
   EndEpoch(carrier);
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier), true);
+  CatchUpLocked(carrier, true);
   active_ = true;
   UpdateAloneLocked();
   carrier.thread_page().tracking = 1;
@@ -321,6 +329,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   states_.clear();
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
+  locks_.RemoveAll();
   repeats_.RemoveAll();
   sector_uses_.RemoveAll();
   Register(survivor);
@@ -383,11 +392,13 @@ void Tracking::DrainLocked() {
       __builtin_prefetch(reinterpret_cast<const void*>(
           queue.entries[(queue.tail + kAhead) % TRAPLINE_QUEUE_ENTRIES].ip));
       handled_ = std::max(handled_, event.sequence + 1);
-      if (event.kind != TRAPLINE_QUEUED_ACCESS ||
-          !QueueIfPlainLocked(queue.thread, *queue.state, event)) {
+      if (event.kind == TRAPLINE_QUEUED_TICK) {
+        TickLocked(queue.thread, *queue.state, event.sequence);
+      } else if (event.kind != TRAPLINE_QUEUED_ACCESS ||
+                 !QueueIfPlainLocked(queue.thread, *queue.state, event)) {
         HandleEventLocked(queue.thread, *queue.state, event);
         if (event.kind < TRAPLINE_QUEUED_FRAME && EndsEpoch(event.kind) &&
-            !LockEventKind(event.kind)) {
+            event.kind != TRAPLINE_QUEUED_LATE_RELEASE && !LockEventKind(event.kind)) {
           NewMomentLocked(queue.thread, event.sequence + 1);
         }
       }
@@ -426,9 +437,44 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   lock.ip = event.ip;
   if (repeats_.started() && IsReleaseOfLock(kind)) {
     lock.aux = event.sequence + 1;  // 0 if the agent has not queued it
-    repeats_.OnMoment(handled_);
+    OnMomentLocked();
   }
+  if (event.sequence == kNotQueued) locks_.Touch(event.address);
+  locks_.OnTold();
   batch_.TellIfMany();
+}
+
+// --- biased locks
+
+void Tracking::TickLocked(ThreadId thread, ThreadState& state, std::uint64_t number) {
+  TakeInWatchedLocked(thread, state, true, number + 1);
+  ++statistics_.untold_locks;
+  Event& tick = batch_.Add();
+  tick.kind = EventKind::kTick;
+  tick.thread = thread;
+  tick.aux = number + 1;
+  if (state.repeat_slot) locks_.OnTick(*state.repeat_slot, number);
+  OnMomentLocked();
+  batch_.TellIfMany();
+}
+
+void Tracking::TellLateReleaseLocked(const BiasedLocks::LateRelease& release) {
+  Event& event = batch_.Add();
+  event.kind = EventKind::kLateRelease;
+  event.thread = release.thread;
+  event.address = release.lock;
+  event.aux = release.number + 1;
+  batch_.TellIfMany();
+}
+
+void Tracking::TellHeldLocked(Carrier& carrier) {
+  agent::ThreadPage& page = carrier.thread_page();
+  for (std::uint64_t i = 0; i < page.held_count; ++i) {
+    const auto& [address, size, ip] = page.held[i];
+    QueueLockEventLocked(NumberOf(carrier), EventKind::kAcquire,
+                         {handled_, TRAPLINE_ACQUIRE, address, size, ip});
+  }
+  page.held_count = 0;
 }
 
 std::vector<Range> Tracking::TakeNewlyAtomicCode() {
@@ -483,6 +529,7 @@ inline bool Tracking::QueueIfPlainLocked(ThreadId thread, ThreadState& state,
 void Tracking::SetCodeCache(std::unique_ptr<GuestCodeCache> cache) {
   code_cache_ = std::move(cache);
   if (code_cache_->looks_for_repeats()) repeats_.Start(code_cache_->repeats_after());
+  if (code_cache_->biases_locks()) locks_.Start(code_cache_->repeats_after());
   if (code_cache_->leaves_out_settled_sectors()) sector_uses_.Start(code_cache_->settle_after());
 }
 
@@ -517,7 +564,7 @@ void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
   event.kind = EventKind::kMoment;
   event.thread = thread;
   event.aux = moment;
-  repeats_.OnMoment(handled_);
+  OnMomentLocked();
 }
 
 std::uint32_t Tracking::UserOfLocked(ThreadId thread) const {
@@ -569,8 +616,10 @@ void Tracking::AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64
 }
 
 // All that was queued comes before what `thread` does now, and so does what it may have seen.
-void Tracking::CatchUpLocked(ThreadId thread, bool epoch_ends) {
+void Tracking::CatchUpLocked(Carrier& carrier, bool epoch_ends) {
+  const ThreadId thread = NumberOf(carrier);
   DrainLocked();
+  TellHeldLocked(carrier);
   if (const auto known = states_.find(thread); known != states_.end())
     TakeInWatchedLocked(thread, known->second, epoch_ends || !code_cache_);
 }
@@ -672,7 +721,7 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   const MemoryAccessList accesses = Accesses(*site.instruction, registers);
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
-  CatchUpLocked(thread);
+  CatchUpLocked(carrier);
   if (!accesses.complete() || !site.instruction->effects_known) ++statistics_.unchecked;
   for (MemoryAccess access : accesses) {
     NoteStorageLocked(thread, states_[thread], access.address);
@@ -748,6 +797,11 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
     HandleLongAccessLocked(thread, state, event);
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
     HandleRuntimeAccessLocked(thread, state, event);
+  } else if (event.kind == TRAPLINE_QUEUED_LATE_RELEASE) {
+    if (event.ip == 0) return;  // the thread is gone, and with it all that it noted was told
+    TellLateReleaseLocked(
+        {static_cast<ThreadId>(event.ip - 1), event.address,
+         agent::WholeMoment(event.sequence, static_cast<std::uint32_t>(event.size))});
   } else if (kind == TRAPLINE_QUEUED_WAKE) {
     TakeInWatchedLocked(thread, state, true, event.sequence + 1);
     WakeLocked(thread, event.address);
@@ -876,7 +930,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   }
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
-  CatchUpLocked(thread, true);
+  CatchUpLocked(carrier, true);
   EndLeavingOutLocked();
   ++statistics_.runtime_events;
   releases_.AddAnywhere();
@@ -930,7 +984,8 @@ void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_
   DrainLocked();
   EndEpoch(carrier);
   const ThreadId thread = NumberOf(carrier);
-  HandleRuntimeEventLocked(thread, states_[thread], {~std::uint64_t{0}, kind, address, size, ip});
+  TellHeldLocked(carrier);
+  HandleRuntimeEventLocked(thread, states_[thread], {kNotQueued, kind, address, size, ip});
   // The agent did not see it.
   if (kind >= TRAPLINE_ALLOCATE && kind <= TRAPLINE_CLEAR_HISTORY)
     repeats_.Forget(address, address + size);
@@ -989,7 +1044,7 @@ void Tracking::OnEdge(Carrier& carrier, EventKind kind, std::uint64_t key) {
   EndEpoch(carrier);
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
-  CatchUpLocked(thread, true);
+  CatchUpLocked(carrier, true);
   releases_.Add(key, 1);
   batch_.AddEdge(thread, kind, key);
   NewMomentLocked(carrier);
@@ -1002,7 +1057,7 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
   constexpr std::uint64_t kFutex = 4;
   const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
-  CatchUpLocked(thread, true);
+  CatchUpLocked(carrier, true);
   releases_.Add(word, kFutex);
   AcquireFormerLocked(thread, word, word + kFutex);
   TouchLocked(carrier, word, kFutex, agent::Touch::kAtomicWrite);
@@ -1012,7 +1067,7 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
 
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier));
+  CatchUpLocked(carrier);
   if (WakeLocked(NumberOf(carrier), address)) NewMomentLocked(carrier);
 }
 
@@ -1222,7 +1277,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   {
     const std::lock_guard lock(mutex_);
     const ThreadId thread = NumberOf(carrier);
-    CatchUpLocked(thread);
+    CatchUpLocked(carrier);
     if (!accesses.complete() || !instruction.effects_known) ++statistics_.unchecked;
     for (const Part& part : parts) {
       NoteStorageLocked(thread, states_[thread], part.access.address);
@@ -1250,7 +1305,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
 void Tracking::CheckUnknown(Carrier& carrier, std::uint64_t address, bool write,
                             const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier));
+  CatchUpLocked(carrier);
   ++statistics_.unchecked;
   EmitLocked(carrier, {space_.Canonical(address), 1, !write, write, false}, registers,
              write ? EventKind::kWrite : EventKind::kRead);
@@ -1282,7 +1337,7 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
       return;
   }
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier));
+  CatchUpLocked(carrier);
   for (const Range& range : parts) {
     space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
       const std::uint64_t length = part.end - part.start;
@@ -1302,7 +1357,7 @@ void Tracking::CheckSystemCall(Carrier& carrier, bool write, std::uint64_t addre
   if (code_cache_)
     GuestCodeCache::ThreadOf(carrier).leave_after -= static_cast<std::int64_t>(size / kWord);
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier));
+  CatchUpLocked(carrier);
   for (const Range& range : parts) {
     space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
       EmitLocked(carrier, part, registers, write ? EventKind::kWrite : EventKind::kRead, true, 0);
@@ -1326,7 +1381,7 @@ void Tracking::OnExecuteFailed() {
 void Tracking::CheckDescriptor(Carrier& carrier, bool write, int descriptor,
                                const RegisterFile& registers) {
   const std::lock_guard lock(mutex_);
-  CatchUpLocked(NumberOf(carrier));
+  CatchUpLocked(carrier);
   Observer().OnAccess(NumberOf(carrier), write ? EventKind::kWrite : EventKind::kRead,
                       DescriptorAddress(descriptor), 1, registers, true, 0);
 }

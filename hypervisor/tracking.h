@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hypervisor/address_space.h"
+#include "hypervisor/biased_locks.h"
 #include "hypervisor/event_batch.h"
 #include "hypervisor/former_owners.h"
 #include "hypervisor/guest_code_cache.h"
@@ -41,7 +42,8 @@ struct TrackingStatistics {
   std::uint64_t view_changes = 0;  // between tracked and untracked code
   std::uint64_t runtime_events = 0;
   std::uint64_t quiet_moments = 0;
-  std::uint64_t repeats = 0;  // accesses that needed no report (guest-agent/repeats.h)
+  std::uint64_t repeats = 0;       // accesses that needed no report (guest-agent/repeats.h)
+  std::uint64_t untold_locks = 0;  // times that a lock was given back untold (biased_locks.h)
   SectorUses::Count settled;
 };
 
@@ -203,6 +205,10 @@ class Tracking {
   void TellRepeatLocked(const RepeatedAccess& access);
   // The thread's clock may have changed by what was told last: repeats from `moment` on have it.
   void NewMomentLocked(ThreadId thread, std::uint64_t moment);
+  // Many moments have been told of: so is all that was repeated, and noted of locks.
+  void OnMomentLocked() {
+    if (repeats_.OnMoment(handled_)) locks_.TellAll();
+  }
   // From now on; `carrier`: any.
   void NewMomentLocked(ThreadId thread, Carrier& carrier) {
     if (repeats_.started()) NewMomentLocked(thread, carrier.take_number() + 1);
@@ -214,6 +220,13 @@ class Tracking {
   void TouchLocked(Carrier& carrier, std::uint64_t address, std::uint64_t size, agent::Touch touch);
   void TellEndedLocked(const RepeatedAccess& repeat);
 
+  // --- biased locks
+  void TellLateReleaseLocked(const BiasedLocks::LateRelease& release);
+  // The thread has given back a lock untold, event `number`.
+  void TickLocked(ThreadId thread, ThreadState& state, std::uint64_t number);
+  // What the thread holds untold. It is out of the guest.
+  void TellHeldLocked(Carrier& carrier);
+
   std::uint32_t UserOfLocked(ThreadId thread) const;  // agent::BlockUse
   void NotePlainLocked(const AccessSite& site, const MemoryAccess& access);
   // `thread` is about to release something at the address, in a sector from where others may have
@@ -222,6 +235,7 @@ class Tracking {
   // From now on everything is told.
   void EndLeavingOutLocked() {
     repeats_.End(handled_);
+    locks_.End();
     sector_uses_.End();
   }
 
@@ -255,7 +269,7 @@ class Tracking {
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
   void DrainLocked();
-  void CatchUpLocked(ThreadId thread, bool epoch_ends = false);
+  void CatchUpLocked(Carrier& carrier, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   bool WakeLocked(ThreadId thread, std::uint64_t address);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
@@ -327,6 +341,7 @@ class Tracking {
   FormerOwners former_owners_;
   UserLevelThreads user_level_threads_;
   RepeatTables repeats_;
+  BiasedLocks locks_;
   SectorUses sector_uses_;
   // All events before this one have been handled, in DrainLocked and behind it: only repeats of an
   // earlier moment can be told.

@@ -296,7 +296,8 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
   bool all_count = false;
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const Event& access = accesses[i];
-    if (access.kind == EventKind::kMoment) {
+    if (access.kind == EventKind::kMoment || access.kind == EventKind::kTick ||
+        access.kind == EventKind::kLateRelease) {
       Event& kept = accesses[count++];
       if (&kept != &access) kept = access;
       continue;
@@ -399,6 +400,11 @@ std::size_t ExecutionEvents::OnLock(Event event, Event* told) {
 bool ExecutionEvents::TakesRepeats() {
   return std::all_of(sinks_.begin(), sinks_.end(),
                      [](const auto& sink) { return sink->TakesRepeats(); });
+}
+
+bool ExecutionEvents::TakesLateReleases() {
+  return std::all_of(sinks_.begin(), sinks_.end(),
+                     [](const auto& sink) { return sink->TakesLateReleases(); });
 }
 
 bool ExecutionEvents::MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address,

@@ -45,6 +45,8 @@ class EventSink {
 
   // Detector::TakesRepeats.
   virtual bool TakesRepeats() const { return false; }
+  // Detector::TakesLateReleases.
+  virtual bool TakesLateReleases() const { return false; }
   // The next events in the total order. Event::stack is the number of an AccessContext.
   virtual void OnEvents(std::span<const Event> events) = 0;
   // Whether OnEvents uses nothing of ExecutionEvents but Judge, so that it may run beside that: all
@@ -128,6 +130,7 @@ class ExecutionEvents : public ExecutionObserver {
   void HelpUntil(const std::function<bool()>& done) override { backlog_->HelpUntil(done); }
   void WakeHelpers() override { backlog_->Wake(); }
   bool TakesRepeats() override;
+  bool TakesLateReleases() override;
   bool MayRepeat(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                  std::uint64_t ip) override;
   void OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,

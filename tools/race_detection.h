@@ -44,6 +44,7 @@ class RaceDetection : public EventSink {
   Status OpenJson(bool first_process);
 
   bool TakesRepeats() const override { return detector_->TakesRepeats(); }
+  bool TakesLateReleases() const override { return detector_->TakesLateReleases(); }
   void OnEvents(std::span<const Event> events) override;
   bool MayRunBeside() const override { return true; }
   void Report() override;
