@@ -216,7 +216,7 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
 }
 
 void FastTrack::OnTick(const Event& event, std::uint64_t index) {
-  synchronisation_.clocks().RememberKnowledge();
+  synchronisation_.RememberKnowledge(event.thread);
   synchronisation_.MoveTo(index);
   synchronisation_.Increment(event.thread);
   OnMoment(event.thread, event.aux);

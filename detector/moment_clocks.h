@@ -20,6 +20,7 @@ class MomentClocks {
     VectorClock clock;  // kAlways of the thread itself
     Clock released = kBeginning;
     ThreadId thread = 0;
+    bool remembers_knowledge = false;
   };
   using ObjectClock = VectorClock;
 
@@ -65,11 +66,11 @@ class MomentClocks {
     return release == moments.end() || *release >= last;
   }
   void Join(ThreadClock& thread, const ObjectClock& object) {
-    if (remembers_knowledge_) NoteLearnt(thread, object);
+    if (thread.remembers_knowledge) NoteLearnt(thread, object);
     thread.clock.Join(object);
   }
   void Join(ThreadClock& thread, const ThreadClock& other) {
-    if (remembers_knowledge_) {
+    if (thread.remembers_knowledge) {
       ObjectClock known;
       JoinInto(known, other);
       NoteLearnt(thread, known);
@@ -82,8 +83,8 @@ class MomentClocks {
   }
   static void Release(ThreadClock& thread) { thread.clock.Release(); }
 
-  // From now on JoinKnownAt may be asked for later moments.
-  void RememberKnowledge() { remembers_knowledge_ = true; }
+  // From now on JoinKnownAt may be asked for later moments of the thread.
+  static void RememberKnowledge(ThreadClock& thread) { thread.remembers_knowledge = true; }
   // C_o := C_o ⊔ what C_t was when the thread released something at that moment. Of long ago it
   // may be a little more.
   void JoinKnownAt(ObjectClock& object, const ThreadClock& thread, Clock release) const {
@@ -152,7 +153,6 @@ class MomentClocks {
   }
 
   Clock now_ = kBeginning;
-  bool remembers_knowledge_ = false;
   std::vector<std::vector<std::vector<Learnt>>> learnt_;  // by thread, and other one
   std::vector<Releases> releases_;                        // by thread, if they are remembered
   bool remembers_releases_ = false;

@@ -206,6 +206,8 @@ class Synchronisation {
     }
   }
 
+  // From now on the thread's later releases may be told by ReleaseLate.
+  void RememberKnowledge(ThreadId thread) { clocks_.RememberKnowledge(StateOf(thread).clock); }
   // `thread` has released the lock exclusively, when its clock became `release` (MomentClocks).
   void ReleaseLate(std::uint64_t address, ThreadId thread, Clock release) {
     const ThreadState& t = Undisturbed(thread);

@@ -46,7 +46,7 @@
 
 // Tells of the release that the line at `line` has noted, of the thread that is in `threads` at `index`, behind
 // entry rax of the queue. If it is told and interrupted before the note is taken, it is told twice, which does no harm. Changes
-// flags, r8 and r11.
+// flags, r8 and r11; rax is the new head.
     .macro TELL_NOTE line, threads, index
     QUEUE_ENTRY r8
     mov (%\line), %r11
@@ -74,7 +74,7 @@
     .endm
 
 // Tells of the locks that the thread holds untold, behind entry rax of the queue, which is its head. If interrupted at the
-// end they stay untold. Changes flags and r8 to r11.
+// end they stay untold. Changes flags and r8 to r11; rax is the new head.
     .macro TELL_HELD
     mov TRAPLINE_THREAD_HELD_COUNT, %r11
     lea (%r11, %r11, 2), %r11
@@ -370,10 +370,10 @@ trapline_agent_save_vector:         // rdi = XSAVE image, rdx:rax = mask
 //
 // trapline_agent_event queues {sequence, kind, address, size, ip}. Everything before the store at `commit` can be done
 // again from the start without harm, arguments are left alone: a thread that is interrupted there starts over
-// (GuestThread), so that a signal handler may queue events of its own.
+// (GuestThread), so that a signal handler may queue events of its own. Of locks that are not told of, to the end: then it is told.
 
     .balign 64
-    .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full, trapline_agent_event_fiber
+    .globl trapline_agent_event, trapline_agent_event_commit, trapline_agent_event_full, trapline_agent_event_fiber, trapline_agent_event_held
 trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rcx = ip
     cmpq $0, TRAPLINE_THREAD_EVENTS
     je 2f
@@ -400,7 +400,7 @@ trapline_agent_event:               // rdi = kind, rsi = address, rdx = size, rc
     cmp $(TRAPLINE_EVENT_IGNORE_SYNC_END - TRAPLINE_EVENT_IGNORE_BEGIN), %r9
     ja 10f
 6:  movq $0, TRAPLINE_REPEATS       // the thread is not always itself, or not watched: no repeats
-    movl $0, TRAPLINE_LOCKS
+    movl $TRAPLINE_LOCKS_ENDED, TRAPLINE_LOCKS
     jmp 9f
 10: lea -TRAPLINE_EVENT_ALLOCATE(%rdi), %r9
     cmp $(TRAPLINE_EVENT_CLEAR_HISTORY - TRAPLINE_EVENT_ALLOCATE), %r9
@@ -486,11 +486,8 @@ trapline_agent_event_tell:          // behind entry rax of the queue
     mov %rdx, TRAPLINE_EVENT_QUEUE + 24(, %r9, 8)
     mov %rcx, TRAPLINE_EVENT_QUEUE + 32(, %r9, 8)
     inc %rax
-    xor %r10d, %r10d
 trapline_agent_event_commit:
     mov %rax, TRAPLINE_QUEUE_HEAD
-    test %r10, %r10
-    jnz trapline_agent_event_note
     cmp $TRAPLINE_EVENT_FIBER_CREATE, %rdi
     je 3f
 2:  ret
@@ -498,20 +495,6 @@ trapline_agent_event_commit:
     jne 2b
 trapline_agent_event_fiber:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
-    ret
-trapline_agent_event_held:
-    incq TRAPLINE_THREAD_HELD_COUNT
-    ret
-trapline_agent_event_note:          // r8 = hash, r9 = number, r10 = line
-    mov %r9d, %r11d
-    cmp $1, %r11d
-    adc $0, %r11d                   // not 0; a little too late
-    xchg %r11d, TRAPLINE_LOCK_LINE_NOTE(%r10)
-    cmp %rsi, (%r10)
-    jne trapline_agent_event        // as one that is told
-    mov TRAPLINE_LOCK_USE(, %r8, 4), %r11d
-    cmp %r11d, TRAPLINE_LOCK_LINE_USE(%r10)
-    jne trapline_agent_event
     ret
 trapline_agent_event_full:
     out %al, $TRAPLINE_PORT_QUEUE_FULL
@@ -537,8 +520,8 @@ trapline_agent_event_lock:
     jne 1f
     cmp %rsi, (%r10)
     jne 1f
-    cmpl $0, TRAPLINE_LOCKS
-    je 1f
+    cmpl $TRAPLINE_LOCKS_BIASED, TRAPLINE_LOCKS
+    jne 1f
     mov TRAPLINE_THREAD_HELD_COUNT, %r11
     cmp $TRAPLINE_MOST_HELD, %r11
     jae 1f
@@ -546,13 +529,14 @@ trapline_agent_event_lock:
     mov %rsi, TRAPLINE_THREAD_HELD(, %r11, 8)
     mov %rdx, TRAPLINE_THREAD_HELD + 8(, %r11, 8)
     mov %rcx, TRAPLINE_THREAD_HELD + 16(, %r11, 8)
-    jmp trapline_agent_event_held
+    jmp 9f
 1:  mov %r9d, %r11d
     and $LOCK_USER, %r11d
     cmp %r11, TRAPLINE_THREAD_REPEAT_USER
     je trapline_agent_event_tell
 
-    // The word is nobody's from here on; what was noted of its locks is told.
+    // The word is nobody's from here on; what was noted of its locks is told. If it was before, whoever changed it may not have
+    // looked yet.
 2:  test $LOCK_USER, %r9d
     jz 3f
     mov %r9d, %eax
@@ -560,7 +544,8 @@ trapline_agent_event_lock:
     inc %r9d
     lock cmpxchg %r9d, TRAPLINE_LOCK_USE(, %r8, 4)
     jne trapline_agent_event_lock
-3:  mov TRAPLINE_QUEUE_HEAD, %rax
+3:  mov %r9d, TRAPLINE_THREAD_LOCK_WORD
+    mov TRAPLINE_QUEUE_HEAD, %rax
     mov $TRAPLINE_LOCK_TABLES, %r9d
     ADD_LOCK_LINE r9, r11
     xor %r10d, %r10d
@@ -583,13 +568,12 @@ trapline_agent_event_lock:
     jne trapline_agent_event_tell
     cmpq $0, TRAPLINE_THREAD_LOCK_TABLE
     je trapline_agent_event_tell
-    mov TRAPLINE_LOCK_USE(, %r8, 4), %eax
-    test $LOCK_USER, %eax
-    jnz 1f                          // somebody else's by now
+    // The thread's own, unless somebody has changed it meanwhile, and may have something to tell.
+    mov TRAPLINE_THREAD_LOCK_WORD, %eax
     mov TRAPLINE_THREAD_REPEAT_USER, %r11
     add %eax, %r11d
     lock cmpxchg %r11d, TRAPLINE_LOCK_USE(, %r8, 4)
-1:  mov TRAPLINE_QUEUE_HEAD, %rax
+    mov TRAPLINE_QUEUE_HEAD, %rax
     jmp trapline_agent_event_tell
 
     // Given back: untold, if it is the last one of those held so, and biased still.
@@ -611,14 +595,21 @@ trapline_agent_event_lock:
     mov %r9, TRAPLINE_EVENT_QUEUE(, %r11, 8)
     movq $TRAPLINE_QUEUED_TICK, TRAPLINE_EVENT_QUEUE + 8(, %r11, 8)
     inc %rax
-    jmp trapline_agent_event_commit
+    mov %rax, TRAPLINE_QUEUE_HEAD
+    cmp $1, %r9d
+    adc $0, %r9d                    // not 0; a little too late
+    xchg %r9d, TRAPLINE_LOCK_LINE_NOTE(%r10)
+    mov TRAPLINE_LOCK_USE(, %r8, 4), %r11d
+    cmp %r11d, TRAPLINE_LOCK_LINE_USE(%r10)
+    jne trapline_agent_event        // who has changed that may not have seen the note
+    ret
 8:  mov %r9d, %r11d
     and $LOCK_USER, %r11d
     cmp %r11, TRAPLINE_THREAD_REPEAT_USER
     jne 2b
     // It is the thread's: biased from now on, in place of another one perhaps.
-    cmpl $0, TRAPLINE_LOCKS
-    je trapline_agent_event_tell
+    cmpl $TRAPLINE_LOCKS_BIASED, TRAPLINE_LOCKS
+    jne trapline_agent_event_tell
     cmp %rsi, (%r10)
     jne 1f
     cmp %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
@@ -630,12 +621,17 @@ trapline_agent_event_lock:
     mov TRAPLINE_THREAD_REPEAT_USER, %r9
     TELL_NOTE r10, (TRAPLINE_REPEAT_THREADS - 8), r9
     jmp trapline_agent_event_lock
-2:  movb $1, TRAPLINE_LOCK_TABLES_USED - 1(%r11)
-    movl $0, TRAPLINE_LOCK_LINE_USE(%r10)
+2:  cmpb $0, TRAPLINE_LOCK_TABLES_USED - 1(%r11)
+    jne 1f
+    movb $1, TRAPLINE_LOCK_TABLES_USED - 1(%r11)
+1:  movl $0, TRAPLINE_LOCK_LINE_USE(%r10)
     movl $0, TRAPLINE_LOCK_LINE_NOTE(%r10)
     mov %rsi, (%r10)
     mov %r9d, TRAPLINE_LOCK_LINE_USE(%r10)
     jmp trapline_agent_event_tell
+9:  incq TRAPLINE_THREAD_HELD_COUNT
+trapline_agent_event_held:
+    ret
 
     .balign 16
     .globl trapline_agent_access, trapline_agent_access_out

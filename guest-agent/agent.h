@@ -24,10 +24,10 @@ extern const char trapline_agent_begin[], trapline_agent_end[], trapline_agent_e
     trapline_agent_probe_fs_base[], trapline_agent_probe_redirect[],
     trapline_agent_probe_redirect_fault[], trapline_agent_probe_redirected[],
     trapline_agent_event[], trapline_agent_event_commit[], trapline_agent_event_full[],
-    trapline_agent_event_fiber[], trapline_agent_access[], trapline_agent_access_out[],
-    trapline_agent_interface_table[], trapline_agent_cache_access[], trapline_agent_cache_full[],
-    trapline_agent_cache_many[], trapline_agent_to_repeats[], trapline_agent_to_queued[],
-    trapline_agent_to_elements[];
+    trapline_agent_event_fiber[], trapline_agent_event_held[], trapline_agent_access[],
+    trapline_agent_access_out[], trapline_agent_interface_table[], trapline_agent_cache_access[],
+    trapline_agent_cache_full[], trapline_agent_cache_many[], trapline_agent_to_repeats[],
+    trapline_agent_to_queued[], trapline_agent_to_elements[];
 }
 
 namespace trapline {
@@ -215,12 +215,14 @@ struct ThreadPage {
   std::uint64_t lock_table;
   std::uint64_t held_count;
   HeldLock held[TRAPLINE_MOST_HELD];
+  std::uint32_t lock_word;  // of an event of a lock, when it looked at others' tables
 };
 static_assert(offsetof(ThreadPage, lock_table) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_LOCK_TABLE);
 static_assert(offsetof(ThreadPage, held_count) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_HELD_COUNT);
 static_assert(offsetof(ThreadPage, held) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_HELD);
+static_assert(offsetof(ThreadPage, lock_word) + TRAPLINE_THREAD_PAGE == TRAPLINE_THREAD_LOCK_WORD);
 static_assert(offsetof(ThreadPage, resume) % 64 == 0);
 static_assert(offsetof(ThreadPage, logical_thread) + TRAPLINE_THREAD_PAGE ==
               TRAPLINE_THREAD_NUMBER);

@@ -9,7 +9,7 @@
 // the lock next finds that there, and tells of it as a release that was at that moment
 // (TRAPLINE_QUEUED_LATE_RELEASE). The same release may be told twice.
 //
-// To whom locks are biased is told by one word for each of LockMemory::use; locks share them. Each
+// Whether a lock is biased, and to whom, its word in LockMemory::use tells; locks share words. Each
 // thread has a table with a line for each lock that is biased to it, of those with the same line
 // the latest. What was learnt at one value of a word holds as long as the word has it:
 //
@@ -53,9 +53,9 @@ inline constexpr std::uint32_t kLockLines = 1u << TRAPLINE_LOCK_LINE_BITS;
 // At TRAPLINE_LOCKS, the same for all threads and the monitor. A thread's table has the number of
 // its table of repeats, RepeatMemory::threads.
 struct LockMemory {
-  std::uint32_t enabled;  // else no lock that is taken is biased
-  std::uint32_t tables;   // all threads' are before this one; 0: there was no biased lock yet
-  std::uint8_t used[kRepeatThreads];  // whether there is anything in a table
+  std::uint32_t state;   // TRAPLINE_LOCKS_...
+  std::uint32_t tables;  // all threads' are before this one; 0: there was no biased lock yet
+  alignas(64) std::uint8_t used[kRepeatThreads];  // whether there is anything in a table
   // Word of a lock: lower TRAPLINE_REPEAT_USE_BITS as in RepeatMemory (its thread's or nobody's),
   // above a count of changes.
   alignas(4096) std::uint32_t use[kLockWords];

@@ -36,7 +36,7 @@ bool IsInRedirect(std::uint64_t rip) {
 
 bool RestartsEvent(std::uint64_t rip) {
   return rip >= agent::GuestAddressOf(trapline_agent_event) &&
-         rip < agent::GuestAddressOf(trapline_agent_access) &&
+         rip < agent::GuestAddressOf(trapline_agent_event_held) &&
          (rip <= agent::GuestAddressOf(trapline_agent_event_commit) ||
           rip >= agent::GuestAddressOf(trapline_agent_event_full));
 }

@@ -18,19 +18,21 @@ void BiasedLocks::Start(std::uint64_t after) {
 }
 
 void BiasedLocks::Enable() {
-  __atomic_store_n(&Locks().tables, agent::kRepeatThreads, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&Locks().enabled, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&Locks().tables, tables_, __ATOMIC_SEQ_CST);
+  std::uint32_t not_yet = 0;  // a thread may have ended them
+  __atomic_compare_exchange_n(&Locks().state, &not_yet, TRAPLINE_LOCKS_BIASED, false,
+                              __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
 }
 
 void BiasedLocks::End() {
-  if (!started_) return;
-  after_ = 0;
-  __atomic_store_n(&Locks().enabled, 0, __ATOMIC_SEQ_CST);
+  if (started_) __atomic_store_n(&Locks().state, TRAPLINE_LOCKS_ENDED, __ATOMIC_SEQ_CST);
 }
 
 void BiasedLocks::Add(agent::ThreadPage& page, std::optional<unsigned> slot) {
   page.lock_table = page.held_count = 0;
   if (!started_ || !slot) return;
+  tables_ = std::max(tables_, *slot + 1);
+  if (Locks().tables != 0) __atomic_store_n(&Locks().tables, tables_, __ATOMIC_SEQ_CST);
   page.lock_table = reinterpret_cast<std::uint64_t>(&Locks().lines[*slot]);
   ticks_[*slot] = 0;
 }
@@ -41,25 +43,25 @@ void BiasedLocks::Remove(unsigned slot) {
   ClearTable(slot);  // whoever gets its number has other locks
 }
 
-void BiasedLocks::RemoveAll() { Clear(); }
-
-void BiasedLocks::Touch(std::uint64_t lock) {
+void BiasedLocks::Touch(std::uint64_t lock, const std::function<void()>& drain) {
   if (!started_ || Locks().tables == 0) return;
-  std::uint32_t& word = Locks().use[agent::HashOfLock(lock)];
+  const std::uint32_t hash = agent::HashOfLock(lock);
+  std::uint32_t& word = Locks().use[hash];
   std::uint32_t before = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
   while ((before & agent::kBlockUseMask) != agent::kUsedByNobody &&
          !__atomic_compare_exchange_n(&word, &before, (before | agent::kBlockUseMask) + 1, false,
                                       __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) {
   }
-  const std::uint32_t hash = agent::HashOfLock(lock);
-  for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
+  drain();
+  for (unsigned slot = 0; slot < tables_; ++slot) {
     LockLine& line = Locks().lines[slot][hash % agent::kLockLines];
     if (agent::HashOfLock(__atomic_load_n(&line.lock, __ATOMIC_ACQUIRE)) == hash)
-      TellLine(slot, line, ~std::uint64_t{0});
+      TellLine(slot, line, ticks_[slot]);
   }
 }
 
 void BiasedLocks::TellAll() {
+  acquired_ = 0;
   if (!started_) return;
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) TellTable(slot, ticks_[slot]);
 }

@@ -38,15 +38,16 @@ class BiasedLocks {
   void Add(agent::ThreadPage& page, std::optional<unsigned> slot);
   // The thread has ended, all that it did has been handled: what it has noted is told.
   void Remove(unsigned slot);
-  // A fork has left none of the threads.
-  void RemoveAll();
 
   // An event of a lock has been told.
-  void OnTold() {
-    if (started_ && told_ < after_ && ++told_ >= after_) Enable();
+  void OnTold(bool acquired) {
+    if (!started_) return;
+    if (told_ < after_ && ++told_ >= after_) Enable();
+    if (acquired && ++acquired_ >= kMostAcquired) TellAll();
   }
-  // ... which the agent has not seen: the lock is nobody's.
-  void Touch(std::uint64_t lock);
+  // An event of the lock is about to be told that the agent has not seen: it is nobody's from now
+  // on. drain() handles all that threads have queued until then.
+  void Touch(std::uint64_t lock, const std::function<void()>& drain);
   // The thread has told of the event with this number, and all before.
   void OnTick(unsigned slot, std::uint64_t number) { ticks_[slot] = number; }
   // What is noted of events that were handled.
@@ -55,6 +56,10 @@ class BiasedLocks {
   void Clear();
 
  private:
+  // Of what threads knew at their releases the detector forgets what is older than some thousand
+  // times that they have learnt of others (MomentClocks).
+  static constexpr unsigned kMostAcquired = 4096;
+
   void Enable();
   // What is noted of events up to `last`.
   void TellTable(unsigned slot, std::uint64_t last);
@@ -65,6 +70,8 @@ class BiasedLocks {
   const Tell tell_;
   bool started_ = false;
   std::uint64_t after_ = 0, told_ = 0;
+  unsigned acquired_ = 0;                                     // locks, told of since TellAll
+  unsigned tables_ = 0;                                       // all threads' are before this one
   std::array<std::uint64_t, agent::kRepeatThreads> ticks_{};  // the latest that was handled
 };
 

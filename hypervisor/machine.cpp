@@ -146,8 +146,8 @@ PageTable& Carrier::view(View view) {
     }
   };
   constexpr std::uint64_t kShared = kUserPage | PageEntry::kWritable | PageEntry::kNoExecute;
-  // For trapline_agent_event, while accesses are tracked.
-  if (view == View::kOpen && system_.repeat_tables)
+  // For trapline_agent_event, while accesses are tracked, and to its end if they are no longer.
+  if (view != View::kClosed && system_.repeat_tables)
     map(*system_.code_cache, TRAPLINE_REPEATS, kRepeatSize, kShared);
   if (view == View::kClosed && system_.code_cache) {
     const SystemPages::Window& cache = *system_.code_cache;

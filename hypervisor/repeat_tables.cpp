@@ -128,7 +128,7 @@ RepeatTables::RepeatTables(std::function<std::uint64_t()> next_event, Tell tell)
 void RepeatTables::Start(std::uint64_t after, std::uint32_t lines) {
   constexpr std::uint64_t kFirstPause = 1 << 24;
   Repeats().enabled = 0;
-  started_ = true;
+  started_ = was_started_ = true;
   first_lines_ = lines;
   weigh_at_ = first_trial_ = after;
   pause_ = kFirstPause;
@@ -148,10 +148,10 @@ void RepeatTables::End(std::uint64_t before) {
 }
 
 std::optional<unsigned> RepeatTables::Add(agent::ThreadPage& page, ThreadId thread) {
-  page.repeat_user = agent::kUsedByNobody;
   page.repeat_table = page.repeat_write_sites = page.repeats = 0;
+  // What others have noted while there were repeats may be found later (biased_locks.h).
+  page.repeat_user = was_started_ ? agent::kUsedByOthers : agent::kUsedByNobody;
   if (!started_) return std::nullopt;
-  page.repeat_user = agent::kUsedByOthers;
   const auto free = std::ranges::find(pages_, nullptr);
   if (free == pages_.end()) return std::nullopt;
   const auto slot = static_cast<unsigned>(free - pages_.begin());
@@ -350,6 +350,7 @@ void RepeatTables::Grow(unsigned slot, std::uint64_t before) {
 bool RepeatTables::OnMoment(std::uint64_t before) {
   constexpr unsigned kMost = 1 << 18;
   if (++moments_ < kMost) return false;
+  moments_ = 0;
   TellAll(before);
   return true;
 }

@@ -111,7 +111,7 @@ class RepeatTables {
 
   const std::function<std::uint64_t()> next_event_;
   const Tell tell_;
-  bool started_ = false;
+  bool started_ = false, was_started_ = false;
   std::array<agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
   unsigned moments_ = 0;                                           // since all was told
   std::uint64_t first_trial_ = 0;                                  // checks

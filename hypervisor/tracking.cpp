@@ -233,6 +233,9 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   if (state.repeat_slot) {
     sector_uses_.Remove(carrier.thread_page(), *state.repeat_slot + 1);
     locks_.Remove(*state.repeat_slot);
+    // What others have just found there, and are about to tell.
+    carrier.take_number();
+    DrainLocked();
     repeats_.Remove(*state.repeat_slot);
   }
   repeats_.Forget(state.stack_start, state.stack_end);
@@ -329,7 +332,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   states_.clear();
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
-  locks_.RemoveAll();
+  locks_.Clear();
   repeats_.RemoveAll();
   sector_uses_.RemoveAll();
   Register(survivor);
@@ -439,9 +442,8 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
     lock.aux = event.sequence + 1;  // 0 if the agent has not queued it
     OnMomentLocked();
   }
-  if (event.sequence == kNotQueued) locks_.Touch(event.address);
-  locks_.OnTold();
   batch_.TellIfMany();
+  locks_.OnTold(!IsReleaseOfLock(kind));
 }
 
 // --- biased locks
@@ -798,7 +800,7 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
   } else if (kind == TRAPLINE_READ || kind == TRAPLINE_WRITE) {
     HandleRuntimeAccessLocked(thread, state, event);
   } else if (event.kind == TRAPLINE_QUEUED_LATE_RELEASE) {
-    if (event.ip == 0) return;  // the thread is gone, and with it all that it noted was told
+    if (event.ip == 0) return;  // the thread is gone, and all that it had noted was told
     TellLateReleaseLocked(
         {static_cast<ThreadId>(event.ip - 1), event.address,
          agent::WholeMoment(event.sequence, static_cast<std::uint32_t>(event.size))});
@@ -934,6 +936,7 @@ bool Tracking::HandleRequest(Carrier& carrier, std::uint64_t kind, std::uint64_t
   EndLeavingOutLocked();
   ++statistics_.runtime_events;
   releases_.AddAnywhere();
+  locks_.TellAll();
   if (kind == TRAPLINE_AFTER_ALL) Observer().OnAfterAll(thread);
   for (const trapline_history_copy& copy : copies)
     CopyHistoryLocked(thread, copy.from, copy.to, copy.size);
@@ -966,6 +969,10 @@ void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint6
 
 // Memory moves, for good, to where none was.
 void Tracking::MoveLocked(const ViewMove& move) {
+  const auto mover = std::ranges::find_if(
+      threads_, [](Carrier* each) { return NumberOf(*each) == CurrentThread(); });
+  if (mover != threads_.end()) TellHeldLocked(**mover);
+  locks_.TellAll();
   repeats_.TellAll(handled_);
   repeats_.Forget(move.from, move.from + move.length);
   repeats_.Forget(move.to, move.to + move.length);
@@ -985,6 +992,12 @@ void Tracking::OnRuntimeEvent(Carrier& carrier, std::uint64_t kind, std::uint64_
   EndEpoch(carrier);
   const ThreadId thread = NumberOf(carrier);
   TellHeldLocked(carrier);
+  if (LockEventKind(kind) || kind == TRAPLINE_SYNC_DESTROYED || kind == TRAPLINE_SYNC_CREATED) {
+    locks_.Touch(address, [&] {
+      carrier.take_number();
+      DrainLocked();
+    });
+  }
   HandleRuntimeEventLocked(thread, states_[thread], {kNotQueued, kind, address, size, ip});
   // The agent did not see it.
   if (kind >= TRAPLINE_ALLOCATE && kind <= TRAPLINE_CLEAR_HISTORY)

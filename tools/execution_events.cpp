@@ -298,6 +298,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     const Event& access = accesses[i];
     if (access.kind == EventKind::kMoment || access.kind == EventKind::kTick ||
         access.kind == EventKind::kLateRelease) {
+      if (access.kind == EventKind::kTick) ThreadOf(access.thread).looked_at = 0;
       Event& kept = accesses[count++];
       if (&kept != &access) kept = access;
       continue;
