@@ -118,7 +118,7 @@ class AddressSpace {
   long Mmap(std::uint64_t address, std::uint64_t length, int protection, int flags, int fd,
             std::uint64_t offset);
   long Munmap(std::uint64_t address, std::uint64_t length);
-  long Mprotect(std::uint64_t address, std::uint64_t length, int protection, int pkey = -1);
+  long Mprotect(std::uint64_t address, std::uint64_t length, int protection);
   long Mremap(std::uint64_t address, std::uint64_t old_length, std::uint64_t new_length, int flags,
               std::uint64_t new_address);
   long Madvise(std::uint64_t address, std::uint64_t length, int advice);
@@ -287,7 +287,7 @@ class AddressSpace {
   bool ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const;
   void EndShared(std::uint64_t start, std::uint64_t end);
   long MunmapLocked(std::uint64_t address, std::uint64_t end);
-  long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection, int pkey);
+  long MprotectLocked(std::uint64_t address, std::uint64_t end, int protection);
 
   Machine& machine_;
   const bool count_page_use_;

@@ -159,13 +159,9 @@ long AddressSpace::MunmapLocked(std::uint64_t address, std::uint64_t end) {
   return 0;
 }
 
-long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection,
-                                  int pkey) {
+long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection) {
   ClearEntries(address, end);
-  const long result =
-      pkey == -1 ? Host(mprotect(Pointer(address), end - address, HostProtection(protection)))
-                 : Host(syscall(SYS_pkey_mprotect, address, end - address,
-                                HostProtection(protection), pkey));
+  const long result = Host(mprotect(Pointer(address), end - address, HostProtection(protection)));
   if (result < 0) return result;
   const int bits = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   Split(address);
@@ -187,7 +183,7 @@ long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int 
   return 0;
 }
 
-long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int protection, int pkey) {
+long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int protection) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = AlignUp(length, kPageSize);
   if (address % kPageSize != 0) return -EINVAL;
@@ -196,7 +192,7 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
   if ((protection & (PROT_GROWSDOWN | PROT_GROWSUP)) != 0) {
     const auto it = FindRegion(address);
     if (it == regions_.end() || !it->second.grows_down) return -EINVAL;
-    return MprotectLocked(it->first, address + size, protection & ~PROT_GROWSDOWN, pkey);
+    return MprotectLocked(it->first, address + size, protection & ~PROT_GROWSDOWN);
   }
   const auto parts = CoveredParts(address, address + size);
   if (parts.empty() || parts[0].start != address) return -ENOMEM;
@@ -210,7 +206,7 @@ long AddressSpace::Mprotect(std::uint64_t address, std::uint64_t length, int pro
     };
     if ((protection & PROT_WRITE) != 0 && exceeds(protection) && !exceeds(region.protection))
       return -ENOMEM;
-    const long result = MprotectLocked(own.start, own.end, protection, pkey);
+    const long result = MprotectLocked(own.start, own.end, protection);
     if (result < 0) return result;
   }
   return parts[0].end == address + size ? 0 : -ENOMEM;

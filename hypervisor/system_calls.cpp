@@ -406,8 +406,16 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
       return {space.Munmap(a[0], a[1])};
     case SYS_mprotect:
       return {space.Mprotect(a[0], a[1], number32(2))};
+    // The guest has no protection keys, whatever the processor has: what the host keeps from the
+    // monitor by one, KVM cannot show the guest.
     case SYS_pkey_mprotect:
-      return {space.Mprotect(a[0], a[1], number32(2), number32(3))};
+      return {number32(3) == -1 ? space.Mprotect(a[0], a[1], number32(2)) : -EINVAL};
+    case SYS_pkey_alloc:
+      return {a[0] != 0 || (a[1] & ~std::uint64_t{PKEY_DISABLE_ACCESS | PKEY_DISABLE_WRITE}) != 0
+                  ? -EINVAL
+                  : -ENOSPC};
+    case SYS_pkey_free:
+      return {-EINVAL};
     case SYS_mremap:
       return {space.Mremap(a[0], a[1], a[2], number32(3), a[4])};
     case SYS_madvise:
