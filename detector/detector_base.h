@@ -228,24 +228,22 @@ class DetectorBase : public Detector {
       case EventKind::kMoment:
       case EventKind::kEarlierRead:
       case EventKind::kEarlierWrite:
-        if constexpr (requires { derived().OnEarlier(event, index); }) {
-          if (event.kind == EventKind::kMoment) {
-            derived().OnMoment(event.thread, event.aux);
-          } else {
-            derived().OnEarlier(event, index);
-          }
-        }
-        break;
       case EventKind::kTick:
       case EventKind::kLateRelease:
-        if constexpr (requires { derived().OnLateRelease(event); }) {
-          if (event.kind == EventKind::kTick) {
-            derived().OnTick(event, index);
-          } else {
-            derived().OnLateRelease(event);
-          }
-        }
+        DispatchLate(event, index);
         break;
+    }
+  }
+
+  // What is told of accesses and locks later.
+  void DispatchLate(const Event& event, std::uint64_t index) {
+    if constexpr (requires { derived().OnEarlier(event, index); }) {
+      if (event.kind == EventKind::kMoment) derived().OnMoment(event.thread, event.aux);
+      if (IsEarlierAccess(event.kind)) derived().OnEarlier(event, index);
+    }
+    if constexpr (requires { derived().OnLateRelease(event); }) {
+      if (event.kind == EventKind::kTick) derived().OnTick(event, index);
+      if (event.kind == EventKind::kLateRelease) derived().OnLateRelease(event);
     }
   }
 
