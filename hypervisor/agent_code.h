@@ -19,8 +19,9 @@ bool IsInSlowPath(std::uint64_t rip);
 bool IsInFutexCall(std::uint64_t rip);
 bool IsInFutexAnswer(std::uint64_t rip);
 
-// Inside trapline_agent_event: nothing has happened until the new head is stored, and after
-// `commit` only `ret` is left. A thread that is interrupted there starts over.
+// Inside trapline_agent_event: nothing has happened that could not be done again. A thread that is
+// interrupted there starts over. Behind `commit`, and where it holds a lock untold, only `ret` is
+// left.
 bool RestartsEvent(std::uint64_t rip);
 
 // In #PF's gate to the code cache. A thread that is interrupted there, or faults, starts over.

@@ -23,10 +23,6 @@
 namespace trapline {
 namespace {
 
-std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 std::uint64_t TraceCount() { return FromEnvironment("TRAPLINE_TRACES", 10000); }
 
 // Executions of all sorts, the kind depending on the seed.

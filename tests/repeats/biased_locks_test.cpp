@@ -21,20 +21,15 @@
 
 #include "guest-agent/agent.h"
 #include "hypervisor/agent_code.h"
-#include "hypervisor/biased_locks.h"
 #include "tests/detector/trace_builder.h"
 #include "tests/support/reference.h"
+#include "tests/support/trace_generator.h"
 
 namespace trapline {
 namespace {
 
 constexpr std::uint64_t kReturned = 0x7f000000;  // where the event's caller would go on
 constexpr std::size_t kMostEvents = 512;         // of one thread
-
-std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 void* MapAt(std::uint64_t start, std::size_t size, int protection) {
   void* const at = reinterpret_cast<void*>(start);

@@ -427,11 +427,6 @@ std::vector<Event> Straight(const std::vector<Event>& told) {
   return straight;
 }
 
-std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(Repeats, FastTrackFindsTheSameRaces) {
   const std::uint64_t first = FromEnvironment("TRAPLINE_FIRST_TRACE", 1);
   const std::uint64_t last = first + FromEnvironment("TRAPLINE_TRACES", 20000);

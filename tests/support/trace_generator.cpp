@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -413,6 +414,11 @@ std::string PrintTrace(const std::vector<Event>& trace) {
     text += line.data();
   }
   return text;
+}
+
+std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace trapline

@@ -44,4 +44,7 @@ std::vector<Event> ShrinkTrace(std::vector<Event> trace,
 // One line an event.
 std::string PrintTrace(const std::vector<Event>& trace);
 
+// A number from the environment, as those that say how many traces a test takes.
+std::uint64_t FromEnvironment(const char* variable, std::uint64_t otherwise);
+
 }  // namespace trapline

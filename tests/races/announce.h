@@ -1,18 +1,18 @@
 // A limit of the process, by which threads tell each other something that orders nothing.
-#ifndef TRAPLINE_TESTS_RACES_SYNC_ANNOUNCE_H_
-#define TRAPLINE_TESTS_RACES_SYNC_ANNOUNCE_H_
+#ifndef TRAPLINE_TESTS_RACES_ANNOUNCE_H_
+#define TRAPLINE_TESTS_RACES_ANNOUNCE_H_
 
 #include <sys/resource.h>
 
 #include "race.h"
 
-static rlim_t Announced(void) {
+__attribute__((unused)) static rlim_t Announced(void) {
   struct rlimit limit;
   Check(getrlimit(RLIMIT_NOFILE, &limit) == 0);
   return limit.rlim_cur;
 }
 
-static void Announce(void) {
+__attribute__((unused)) static void Announce(void) {
   struct rlimit limit;
   Check(getrlimit(RLIMIT_NOFILE, &limit) == 0);
   limit.rlim_cur--;
@@ -20,8 +20,8 @@ static void Announce(void) {
 }
 
 // Until something has been announced since Announced() was `before`.
-static void AwaitAnnouncement(rlim_t before) {
+__attribute__((unused)) static void AwaitAnnouncement(rlim_t before) {
   while (Announced() == before) usleep(1000);
 }
 
-#endif  // TRAPLINE_TESTS_RACES_SYNC_ANNOUNCE_H_
+#endif  // TRAPLINE_TESTS_RACES_ANNOUNCE_H_
