@@ -73,23 +73,19 @@ void Emitter::Move(std::uint8_t to, std::uint8_t from) {
 
 void Emitter::WithBase(std::uint8_t opcode, std::uint8_t reg, std::uint8_t base,
                        std::int32_t displacement, bool gs) {
-  if (gs) Bytes({0x65});
-  Bytes({Rex(reg, 0, base), opcode});
-  const bool byte = displacement >= -128 && displacement < 128;
-  Bytes({Modrm(byte ? 1 : 2, reg, base)});
-  if ((base & 7) == 4) Bytes({0x24});
-  if (byte) {
-    Bytes({static_cast<std::uint8_t>(displacement)});
-  } else {
-    Imm32(static_cast<std::uint64_t>(std::int64_t{displacement}));
-  }
+  MemoryOperand operand;
+  operand.base = base;
+  operand.displacement = displacement;
+  WithOperand(opcode, reg, operand, gs);
 }
 
 void Emitter::LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index,
                      std::int8_t displacement) {
-  Bytes({Rex(reg, index, base), 0x8d, Modrm(1, reg, 4),
-         static_cast<std::uint8_t>((index & 7) << 3 | (base & 7)),
-         static_cast<std::uint8_t>(displacement)});
+  MemoryOperand operand;
+  operand.base = base;
+  operand.index = index;
+  operand.displacement = displacement;
+  LeaOperand(reg, operand);
 }
 
 void Emitter::Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacement) {
@@ -108,13 +104,25 @@ void Emitter::WithOperand(std::uint8_t opcode, std::uint8_t reg, const MemoryOpe
   const bool no_base = operand.base == kNoRegister;
   const std::uint8_t base = no_base ? 5 : operand.base;
   const std::uint8_t index = operand.index == kNoRegister ? 4 : operand.index;
-  std::uint8_t scale = 0;
-  while (1 << scale < operand.scale) ++scale;
+  const std::int64_t displacement = operand.displacement;
+  // The shortest of the encodings (SDM 2.1.5): without displacement (rbp and r13 need one), or with
+  // one of 8 bits. A SIB byte stands for rsp and r12, too.
+  const bool byte = displacement >= -128 && displacement < 128;
+  const unsigned mod = no_base || (displacement == 0 && (base & 7) != 5) ? 0 : byte ? 1 : 2;
+  const bool sib = no_base || index != 4 || (base & 7) == 4;
   if (gs) Bytes({0x65});
   if (operand.address_is_32_bits) Bytes({0x67});
-  Bytes({Rex(reg, index, base), opcode, Modrm(no_base ? 0 : 2, reg, 4),
-         static_cast<std::uint8_t>(scale << 6 | (index & 7) << 3 | (base & 7))});
-  Imm32(static_cast<std::uint64_t>(operand.displacement));
+  Bytes({Rex(reg, index, base), opcode, Modrm(mod, reg, sib ? 4 : base)});
+  if (sib) {
+    std::uint8_t scale = 0;
+    while (1 << scale < operand.scale) ++scale;
+    Bytes({static_cast<std::uint8_t>(scale << 6 | (index & 7) << 3 | (base & 7))});
+  }
+  if (mod == 1) {
+    Bytes({static_cast<std::uint8_t>(displacement)});
+  } else if (mod == 2 || no_base) {
+    Imm32(static_cast<std::uint64_t>(displacement));
+  }
 }
 
 void Emitter::Push(std::uint8_t reg) {

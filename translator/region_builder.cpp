@@ -160,9 +160,9 @@ void RegionBuilder::Emit() {
   for (PendingLink& link : links_) {
     link.stub = out_.here();
     Begin(link.target);
-    if (link.kept) {
-      HaveKept();
-      Restore(kept_);
+    if (link.kept != kNoRegister) {
+      HaveKept(link.kept);
+      Restore(link.kept);
     }
     const std::uint64_t number = cache_.links_.size() + (&link - links_.data());
     EmitExit(ExitKind::kLink, number);
@@ -176,10 +176,10 @@ void RegionBuilder::Publish() {
     link.stub = pending.stub;
     link.target = pending.target;
     link.region = region_.get();
-    link.kept = pending.kept;
+    link.kept = pending.kept != kNoRegister;
     region_->links.push_back(cache_.links_.size());
     cache_.links_.push_back(link);
-    const auto& labels = pending.kept ? kept_labels_ : labels_;
+    const auto& labels = link.kept ? kept_labels_ : labels_;
     const auto label = labels.find(link.target);
     const std::uint64_t target = label != labels.end() ? label->second : cache_.Find(link.target);
     cache_.StoreDisplacement(link.displacement, target != 0 ? target : link.stub);
@@ -286,45 +286,55 @@ void RegionBuilder::FindLeaders() {
 }
 
 void RegionBuilder::FindLoops() {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> loops;  // [first, last]
+  using Loop = std::pair<std::uint64_t, std::uint64_t>;  // [first, last]
+  std::vector<Loop> loops;
   for (const auto& [rip, item] : items_) {
     const Branch branch = item.in.branch;
     if (!item.valid || (branch != Branch::kJump && branch != Branch::kConditional)) continue;
     if (item.in.target <= rip && items_.contains(item.in.target))
       loops.emplace_back(item.in.target, rip);
   }
-  const auto in_loop = [&](std::uint64_t rip) {
-    return std::any_of(loops.begin(), loops.end(),
-                       [&](const auto& loop) { return loop.first <= rip && rip <= loop.second; });
+  const auto longer = [](const Loop& a, const Loop& b) {
+    return a.second - a.first > b.second - b.first;
   };
-  bool checks = false;
-  std::uint16_t named = 0;
-  for (const auto& [rip, item] : items_) {
-    if (!item.valid || !in_loop(rip)) continue;
-    checks |= item.check;
-    named |= NamedRegisters(item.in);
+  std::stable_sort(loops.begin(), loops.end(), longer);
+  for (const auto& [first, last] : loops) {
+    if (KeptAt(first) != kNoRegister) continue;
+    bool checks = false;
+    std::uint16_t named = 0;
+    const auto end = items_.upper_bound(last);
+    for (auto at = items_.find(first); at != end; ++at) {
+      if (!at->second.valid) continue;
+      checks |= at->second.check;
+      named |= NamedRegisters(at->second.in);
+    }
+    const auto unnamed = std::find_if(scratch_.begin(), scratch_.end(),
+                                      [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; });
+    if (!checks || unnamed == scratch_.end()) continue;
+    for (auto leader = leaders_.lower_bound(first); leader != leaders_.upper_bound(last); ++leader)
+      if (items_.contains(*leader)) kept_at_.emplace(*leader, *unnamed);
   }
-  const auto unnamed = std::find_if(scratch_.begin(), scratch_.end(),
-                                    [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; });
-  if (!checks || unnamed == scratch_.end()) return;
-  kept_ = *unnamed;
-  std::copy_if(leaders_.begin(), leaders_.end(), std::inserter(in_loops_, in_loops_.end()),
-               [&](std::uint64_t rip) { return items_.contains(rip) && in_loop(rip); });
+}
+
+std::uint8_t RegionBuilder::KeptAt(std::uint64_t rip) const {
+  const auto known = kept_at_.find(rip);
+  return known != kept_at_.end() ? known->second : kNoRegister;
 }
 
 void RegionBuilder::BeginBlock(std::uint64_t rip) {
-  if (!in_loops_.contains(rip)) return RestoreAll();
+  kept_ = KeptAt(rip);
   RestoreAll(kept_);
+  if (kept_ == kNoRegister) return;
   if (!KeptIsSaved()) {
     labels_[rip] = out_.here();
     state_.rip = rip;
     Mark();
     Save(kept_);
   } else {
-    cold_.push_back([this, rip] {
+    cold_.push_back([this, rip, kept = kept_] {
       labels_[rip] = out_.here();
       Begin(rip);
-      Save(kept_);
+      Save(kept);
       out_.JumpTo(kept_labels_.at(rip));
     });
   }
@@ -356,26 +366,27 @@ void RegionBuilder::EmitExit(ExitKind kind, std::uint64_t argument) {
 }
 
 void RegionBuilder::EmitBranch(std::uint64_t target) {
-  const bool kept = KeptIsSaved() && in_loops_.contains(target);
+  const bool kept = KeptIsSaved() && KeptAt(target) == kept_;
   if (!kept) RestoreAll();
   out_.AlignAhead(1);
-  links_.push_back({out_.Jump(), target, kept});
+  links_.push_back({out_.Jump(), target, kept ? kept_ : kNoRegister});
 }
 
 void RegionBuilder::EmitBranchIf(std::uint8_t condition, std::uint64_t target) {
-  if (KeptIsSaved() && !in_loops_.contains(target)) {  // out of the loop
+  if (KeptIsSaved() && KeptAt(target) != kept_) {  // out of the loop
     const std::uint32_t jump = out_.JumpIf(condition);
-    cold_.push_back([this, jump, target] {
+    cold_.push_back([this, jump, target, kept = kept_] {
       out_.SetDisplacement(jump, out_.here());
       state_ = {};
       state_.rip = target;
-      HaveKept();
+      HaveKept(kept);
+      RestoreAll();
       EmitBranch(target);
     });
     return;
   }
   out_.AlignAhead(2);
-  links_.push_back({out_.JumpIf(condition), target, KeptIsSaved()});
+  links_.push_back({out_.JumpIf(condition), target, KeptIsSaved() ? kept_ : kNoRegister});
 }
 
 void RegionBuilder::EmitLookup() {

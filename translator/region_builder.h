@@ -80,7 +80,7 @@ class RegionBuilder {
   struct PendingLink {
     std::uint32_t displacement;
     std::uint64_t target;
-    bool kept;  // it is taken with kept_ saved
+    std::uint8_t kept;  // it is taken with this register saved, KeptAt(target)
     std::uint64_t stub = 0;
   };
 
@@ -115,12 +115,15 @@ class RegionBuilder {
   // Instructions that something other than their predecessor may go to.
   void FindLeaders();
 
-  // In the blocks of loops one scratch register is saved from end to end, and branches between them
-  // leave it so: saved and restored in each block it would go through memory in every round. None
-  // where the loops' instructions name them all, or none of them is checked.
+  // In the blocks of a loop one scratch register is saved from end to end, and branches between
+  // them leave it so: saved and restored in each block it would go through memory in every round.
+  // Where the loop's instructions name them all, the loops within it have one each, if theirs do
+  // not. None where nothing is checked.
   void FindLoops();
-  void HaveKept() {
-    state_.saved = static_cast<std::uint16_t>(Bit(kept_));
+  // The register that is kept in the block that begins there.
+  std::uint8_t KeptAt(std::uint64_t rip) const;
+  void HaveKept(std::uint8_t kept) {
+    state_.saved = static_cast<std::uint16_t>(Bit(kept));
     Mark();
   }
   bool KeptIsSaved() const { return kept_ != kNoRegister && (state_.saved & Bit(kept_)) != 0; }
@@ -346,8 +349,8 @@ class RegionBuilder {
   std::vector<std::function<void()>> cold_;
   Mapping state_;
   std::set<std::uint64_t> leaders_;
-  std::uint8_t kept_ = kNoRegister;   // the scratch register that loops keep saved
-  std::set<std::uint64_t> in_loops_;  // leaders of blocks that do
+  std::uint8_t kept_ = kNoRegister;                // KeptAt the block that is being emitted
+  std::map<std::uint64_t, std::uint8_t> kept_at_;  // by leader
   std::map<std::uint64_t, std::uint64_t> kept_labels_;
   std::vector<Checked> checked_;
   Group group_;
