@@ -97,7 +97,7 @@ class UnseenLoads {
   std::size_t known_ = 0;       // of those, the first: what was released to them...
   std::uint64_t taken_in_ = 0;  // ... until there were so many releases has been taken in
   std::uint64_t epoch_start_ = 0;
-  // What it has read plainly since its epoch began; what more that was, two bits each by hashes of
+  // What it has read plainly since its epoch began; what more that was, two bits each by a hash of
   // the address (Bloom, CACM 1970).
   std::vector<std::uint64_t> reads_;
   std::vector<std::uint64_t> more_reads_;

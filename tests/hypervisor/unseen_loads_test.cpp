@@ -42,19 +42,23 @@ TEST(UnseenLoads, PlainLoadsMayBeRepeatedUntilTheEpochEnds) {
   EXPECT_EQ(loads.epoch_start(), 7u);
 }
 
-// However many there are, none is forgotten, and few others are taken for them.
+// However many there are, none is forgotten, and few others are taken for them, whether they lie
+// side by side or apart.
 TEST(UnseenLoads, ManyAreRemembered) {
   constexpr std::uint64_t kReads = 65'000, kOthers = 10'000, kMost = kOthers / 20;
-  UnseenLoads loads;
-  for (std::uint64_t i = 0; i < kReads; ++i) loads.Note(Load(0x1000 + 8 * i), EventKind::kRead);
-  for (std::uint64_t i = 0; i < kReads; i += 1000) EXPECT_TRUE(loads.MayReadAgain(0x1000 + 8 * i));
-  EXPECT_TRUE(loads.MayReadAgain(0x1000 + 8 * (kReads - 1)));
-  std::uint64_t mistaken = 0;
-  for (std::uint64_t i = 0; i < kOthers; ++i)
-    mistaken += loads.MayReadAgain(0x1000 + 8 * (kReads + i)) ? 1 : 0;
-  EXPECT_LT(mistaken, kMost);
-  loads.EndEpoch(0);
-  EXPECT_FALSE(loads.MayReadAgain(0x1000 + 8 * (kReads - 1)));
+  for (const std::uint64_t distance : {4, 8, 64, 256, 4096, 12'344}) {
+    UnseenLoads loads;
+    const auto address = [&](std::uint64_t i) { return 0x1000 + distance * i; };
+    for (std::uint64_t i = 0; i < kReads; ++i) loads.Note(Load(address(i)), EventKind::kRead);
+    for (std::uint64_t i = 0; i < kReads; i += 1000) EXPECT_TRUE(loads.MayReadAgain(address(i)));
+    EXPECT_TRUE(loads.MayReadAgain(address(kReads - 1)));
+    std::uint64_t mistaken = 0;
+    for (std::uint64_t i = 0; i < kOthers; ++i)
+      mistaken += loads.MayReadAgain(address(kReads + i)) ? 1 : 0;
+    EXPECT_LT(mistaken, kMost) << distance;
+    loads.EndEpoch(0);
+    EXPECT_FALSE(loads.MayReadAgain(address(kReads - 1)));
+  }
 }
 
 TEST(UnseenLoads, WhatIsWatchedIsTakenInOnceForEachRelease) {

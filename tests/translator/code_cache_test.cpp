@@ -73,6 +73,62 @@ __attribute__((noinline)) std::uint64_t SumNumbers(const std::uint32_t* from, st
 }
 TEST(CodeCache, Loop) { ExpectSame(Pointer(SumNumbers), {Value(g_numbers), kCount}, FillNumbers); }
 
+// A loop whose instructions name all registers that a loop may keep saved, around loops that name
+// different ones: branched out of and into each other's middle.
+extern "C" std::uint64_t LoopsInALoop(const std::uint32_t* from, std::uint64_t count);
+__asm__(R"(
+    .text
+LoopsInALoop:
+    push %r14
+    push %r15
+    mov %rdi, %r8
+    mov %rsi, %r9
+    xor %eax, %eax
+    xor %r10d, %r10d
+    xor %r11d, %r11d
+    xor %r14d, %r14d
+    mov $5, %r15d
+1:  mov (%r8), %ecx
+    and $7, %ecx
+    add %rcx, %r15
+    inc %ecx
+2:  add (%r8), %eax          # of the first: r8
+    test $1, %al
+    jz 3f
+    imul $3, %eax, %eax
+3:  add 8(%rdi), %eax
+    dec %ecx
+    jnz 2b
+    mov %eax, %edx
+    and $3, %edx
+    jz 6f
+4:  add %r9, %r14            # of the second: r9 and r14
+    xor 4(%rdi), %r14d
+    cmp $2, %edx
+    je 5f
+    dec %edx
+    jnz 4b
+    jmp 6f
+5:  add $1, %r10
+6:  add %r14, %rax
+    inc %r11
+    test $3, %r11d
+    jnz 7f
+    mov $1, %ecx
+    jmp 3b
+7:  add $4, %r8
+    dec %r9
+    jnz 1b
+    add %r15, %rax
+    add %r10, %rax
+    pop %r15
+    pop %r14
+    ret
+)");
+TEST(CodeCache, LoopsInALoop) {
+  ExpectSame(Pointer(LoopsInALoop), {Value(g_numbers), 100}, FillNumbers);
+}
+
 // 16 bytes each.
 __attribute__((noinline)) std::uint64_t LoadSixteen(const std::uint8_t* from, std::uint64_t times) {
   for (; times > 0; --times, from += 16) asm volatile("movups (%0), %%xmm0" : : "r"(from) : "xmm0");
@@ -493,6 +549,9 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
   }
 }
 TEST(Recover, Loop) { ExpectSameStates(Pointer(SumNumbers), {Value(g_numbers), 20}, FillNumbers); }
+TEST(Recover, LoopsInALoop) {
+  ExpectSameStates(Pointer(LoopsInALoop), {Value(g_numbers), 20}, FillNumbers);
+}
 TEST(Recover, Recursion) {
   ExpectSameStates(Pointer(Fibonacci), {6}, [] {});
 }
@@ -720,7 +779,7 @@ TEST(CodeCache, Invalidation) {
 // A loop's code is removed while the loop runs: what it keeps in its slot is in its place again.
 CodeCache* g_removed_cache = nullptr;
 unsigned g_removed_after = 0;
-TEST(CodeCache, InvalidationInsideALoop) {
+void ExpectSameWhileRemoved(const void* function, unsigned least_accesses) {
   for (unsigned interval = 1; interval < 60; interval += 3) {
     TranslatorOptions options = RecordingOptions();
     options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
@@ -735,15 +794,20 @@ TEST(CodeCache, InvalidationInsideALoop) {
     g_removed_cache = &cache;
     g_removed_after = interval;
     FillNumbers();
-    RunNatively(Pointer(Sort), {Value(g_numbers), 100});
-    const std::vector<std::uint32_t> sorted(g_numbers, g_numbers + 100);
+    const std::uint64_t result = RunNatively(function, {Value(g_numbers), 100});
+    const std::vector<std::uint32_t> numbers(g_numbers, g_numbers + 100);
     FillNumbers();
     constexpr std::uint64_t kStop = 0x7ffffff0000;
-    RegisterFile registers = RegistersFor(Pointer(Sort), {Value(g_numbers), 100}, kStop);
+    RegisterFile registers = RegistersFor(function, {Value(g_numbers), 100}, kStop);
     ASSERT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
-    EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), g_numbers));
-    EXPECT_GT(g_removed_after, 1000u);
+    EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), g_numbers));
+    EXPECT_EQ(registers.gpr[kRax], result);
+    EXPECT_GT(g_removed_after, least_accesses);
   }
+}
+TEST(CodeCache, InvalidationInsideALoop) { ExpectSameWhileRemoved(Pointer(Sort), 1000); }
+TEST(CodeCache, InvalidationInsideLoopsInALoop) {
+  ExpectSameWhileRemoved(Pointer(LoopsInALoop), 1000);
 }
 
 // As in a guest: memory of others, and exits by a port instruction, which here is a general
