@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "detector/cell_pool.h"
-#include "detector/page_table.h"
+#include "detector/page_index.h"
 #include "detector/slab_pool.h"
 
 namespace trapline {
@@ -782,7 +782,7 @@ class ShadowMemory {
   Pool cells_;
   CellPool<Cell, 1> line_cells_;
   SlabPool<Page> page_pool_;
-  PageTable<Page> pages_;
+  PageIndex<Page> pages_;
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // the same in order
   std::map<std::uint64_t, Cell> pages_of_one_;  // by number: the others, which have one cell each
   std::uint64_t lines_version_ = 0;             // with which the other one changes, too

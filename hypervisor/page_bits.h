@@ -1,9 +1,10 @@
-// A bit for each byte of a page.
+// Bits for the bytes of a page.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -12,12 +13,15 @@
 
 namespace trapline {
 
-// All zero at first. Offsets are below kPageSize. Not thread-safe.
-class PageBits {
+// So many bits, all zero at first. Not thread-safe.
+template <std::size_t kSize>
+class BitArray {
  public:
   bool test(std::uint64_t at) const { return (words_[at / kBits] >> at % kBits & 1) != 0; }
   void set(std::uint64_t at) { words_[at / kBits] |= std::uint64_t{1} << at % kBits; }
   void set(std::uint64_t at, bool value) { value ? set(at) : Clear(at, at + 1); }
+
+  void Prefetch(std::uint64_t at) const { __builtin_prefetch(&words_[at / kBits], 1); }
 
   void Clear(std::uint64_t first, std::uint64_t end) {
     ForEachWord(first, end,
@@ -48,12 +52,17 @@ class PageBits {
     }
   }
 
-  std::array<std::uint64_t, kPageSize / kBits> words_{};
+  std::array<std::uint64_t, kSize / kBits> words_{};
 };
+
+// One for each byte of a page, by its offset.
+using PageBits = BitArray<kPageSize>;
 
 // The same where most pages have no bit that is set: then it takes no memory.
 class SparsePageBits {
  public:
+  // False: none is set.
+  bool may_be_set() const { return bits_ != nullptr; }
   bool test(std::uint64_t at) const { return bits_ != nullptr && bits_->test(at); }
   void set(std::uint64_t at) {
     if (bits_ == nullptr) bits_ = std::make_unique<PageBits>();
@@ -69,6 +78,29 @@ class SparsePageBits {
 
  private:
   std::unique_ptr<PageBits> bits_;
+};
+
+// The same where most of those that are set are at multiples of 4, as the first bytes of words are:
+// then it takes 128 bytes.
+class WordStartBits {
+ public:
+  bool test(std::uint64_t at) const {
+    return at % kUnit == 0 ? aligned_.test(at / kUnit) : others_.test(at);
+  }
+  void set(std::uint64_t at) { at % kUnit == 0 ? aligned_.set(at / kUnit) : others_.set(at); }
+  void set(std::uint64_t at, bool value) { value ? set(at) : Clear(at, at + 1); }
+  void Clear(std::uint64_t first, std::uint64_t end) {
+    aligned_.Clear((first + kUnit - 1) / kUnit, (end + kUnit - 1) / kUnit);
+    others_.Clear(first, end);
+  }
+  // A hint that `at` is asked for or set soon.
+  void Prefetch(std::uint64_t at) const { aligned_.Prefetch(at / kUnit); }
+
+ private:
+  static constexpr std::uint64_t kUnit = 4;
+
+  BitArray<kPageSize / kUnit> aligned_;
+  SparsePageBits others_;
 };
 
 }  // namespace trapline

@@ -392,8 +392,10 @@ void Tracking::DrainLocked() {
     do {
       const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
       constexpr unsigned kAhead = 8;  // the site of an access, mostly
-      __builtin_prefetch(reinterpret_cast<const void*>(
-          queue.entries[(queue.tail + kAhead) % TRAPLINE_QUEUE_ENTRIES].ip));
+      const agent::QueuedEvent& ahead =
+          queue.entries[(queue.tail + kAhead) % TRAPLINE_QUEUE_ENTRIES];
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead.ip));
+      word_uses_.Prefetch(ahead.address);
       handled_ = std::max(handled_, event.sequence + 1);
       if (event.kind == TRAPLINE_QUEUED_TICK) {
         TickLocked(queue.thread, *queue.state, event.sequence);

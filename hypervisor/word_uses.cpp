@@ -19,7 +19,7 @@ bool WordUses::IsReadAtomically(std::uint64_t word, std::uint64_t size) {
   if (size > kWord) return false;
   if (IsClearedByKernel(word)) return true;
   const Page& page = PageOf(word);
-  if (page.words == nullptr) return false;
+  if (!page.has_atomic) return false;
   const std::size_t offset = word % kPageSize;
   const bool known_atomic = page.words->atomic.test(offset);
   // Two counts of four bytes may be read at once, as shared_ptr's are, and the second one be the
@@ -114,17 +114,18 @@ void WordUses::Copy(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
   Forget(to, to + size);
   for (Known& word : known) {
     const std::uint64_t at = to + word.offset;
-    PageWords& words = WordsOf(PageOf(at));
-    words.plainly_written.set(at % kPageSize, word.plainly_written);
+    Page& page = PageOf(at);
+    WordsOf(page).plainly_written.set(at % kPageSize, word.plainly_written);
     if (!word.atomic) continue;
-    words.atomic.set(at % kPageSize);
+    SetAtomic(page, at);
     atomic_words_.insert_or_assign(at, *word.atomic);
     if (!word.further_lockers.empty()) further_lockers_[at] = std::move(word.further_lockers);
   }
 }
 
 void WordUses::Clear() {
-  words_.clear();
+  words_ = {};
+  all_words_.clear();
   atomic_words_.clear();
   further_lockers_.clear();
   cached_pages_ = {};
@@ -133,15 +134,14 @@ void WordUses::Clear() {
 }
 
 [[gnu::noinline]] void WordUses::FillPage(Page& cached, std::uint64_t page) {
-  const auto known = words_.find(page);
-  cached = {page, known != words_.end() ? known->second.get() : nullptr,
-            observer_.IsInModule(page)};
+  PageWords* const words = Find(page);
+  cached = {page, words, observer_.IsInModule(page),
+            words != nullptr && words->atomic.may_be_set()};
 }
 
 [[gnu::noinline]] void WordUses::AddWords(Page& page) {
-  auto& words = words_[page.page];
-  words = std::make_unique<PageWords>();
-  page.words = words.get();
+  page.words = all_words_.emplace_back(std::make_unique<PageWords>(page.page)).get();
+  words_.Insert(page.page / kPageSize, page.words);
 }
 
 // Whether the word lies in a block that was given back and not given out again.

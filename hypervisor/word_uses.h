@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "detector/event.h"
+#include "detector/page_index.h"
 #include "hypervisor/observer.h"
 #include "hypervisor/page_bits.h"
 #include "shadow-pages/address.h"
@@ -29,7 +30,10 @@ class WordUses {
 
   // A bit for each word, by the address of its first byte.
   struct PageWords {
-    PageBits plainly_written;           // before any atomic instruction
+    explicit PageWords(std::uint64_t its_page) : page(its_page) {}
+
+    std::uint64_t page;
+    WordStartBits plainly_written;      // before any atomic instruction
     SparsePageBits atomic;              // by an atomic instruction, or one that debug info calls so
     SparsePageBits no_atomic_variable;  // debug info was asked
     std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
@@ -39,6 +43,7 @@ class WordUses {
     std::uint64_t page = 0;
     PageWords* words = nullptr;  // null: nothing is known of them
     bool in_module = false;      // debug info may tell of variables here
+    bool has_atomic = false;     // words->atomic.may_be_set(), which need not be asked for so
   };
   struct AtomicWord {
     static constexpr ThreadId kNobody = ~ThreadId{0};
@@ -60,17 +65,24 @@ class WordUses {
       FillPage(cached, page);
     return cached;
   }
-  // What is known of the words of the page at this address; null: nothing.
-  const PageWords* Find(std::uint64_t page) const {
-    const auto known = words_.find(page);
-    return known != words_.end() ? known->second.get() : nullptr;
+  // A hint that the word is looked for, or plainly written, soon.
+  void Prefetch(std::uint64_t word) const {
+    const std::uint64_t page = AlignDown(word, kPageSize);
+    const Page& cached = cached_pages_[page / kPageSize % kCachedPages];
+    if (cached.page != page) {
+      words_.Prefetch(page / kPageSize);
+    } else if (cached.words != nullptr) {
+      cached.words->plainly_written.Prefetch(word % kPageSize);
+    }
   }
+  // What is known of the words of the page at this address; null: nothing.
+  PageWords* Find(std::uint64_t page) const { return words_.Find(page / kPageSize); }
 
   // Whether nothing is known that could make more of the plain access on `page`, a load of kWord
   // bytes perhaps, than that. False also if debug info has not been asked.
   static bool IsSurelyPlain(const Page& page, std::uint64_t address, bool write) {
     const PageWords* const words = page.words;
-    if (words == nullptr) return !page.in_module;
+    if (words == nullptr || (!page.has_atomic && !page.in_module)) return !page.in_module;
     const std::size_t offset = address % kPageSize;
     const std::size_t second = (offset + kWord / 2) % kPageSize;  // of a load of eight bytes
     return !((page.in_module && !words->no_atomic_variable.test(offset)) ||
@@ -78,7 +90,7 @@ class WordUses {
   }
   // Whether the word on `page` has been used by an atomic operation.
   static bool IsAtomic(const Page& page, std::uint64_t word) {
-    return page.words != nullptr && page.words->atomic.test(word % kPageSize);
+    return page.has_atomic && page.words->atomic.test(word % kPageSize);
   }
   // Whether debug info calls the variable at `address` atomic.
   bool IsAtomicVariable(std::uint64_t address) {
@@ -105,10 +117,9 @@ class WordUses {
   }
   // False: that was known.
   bool NoteAtomic(std::uint64_t word) {
-    PageWords& words = WordsOf(PageOf(word));
-    const std::size_t offset = word % kPageSize;
-    if (words.atomic.test(offset)) return false;
-    words.atomic.set(offset);
+    Page& page = PageOf(word);
+    if (IsAtomic(page, word)) return false;
+    SetAtomic(page, word);
     return true;
   }
   // The thread takes a lock there perhaps.
@@ -141,24 +152,29 @@ class WordUses {
     return *page.words;
   }
   void AddWords(Page& page);
+  void SetAtomic(Page& page, std::uint64_t word) {
+    WordsOf(page).atomic.set(word % kPageSize);
+    page.has_atomic = true;
+  }
   // Calls visit(page, PageWords&) for the pages of [start, end) of which something is known.
   template <class Visit>
   void ForEachPage(std::uint64_t start, std::uint64_t end, Visit&& visit) {
-    if (end - start > words_.size() * kPageSize) {
-      for (auto& [page, words] : words_) {
-        if (page < end && page + kPageSize > start) visit(page, *words);
+    if (end - start > all_words_.size() * kPageSize) {
+      for (const auto& words : all_words_) {
+        if (words->page < end && words->page + kPageSize > start) visit(words->page, *words);
       }
       return;
     }
     for (std::uint64_t page = AlignDown(start, kPageSize); page < end; page += kPageSize) {
-      if (const auto known = words_.find(page); known != words_.end()) visit(page, *known->second);
+      if (PageWords* const words = Find(page)) visit(page, *words);
     }
   }
   bool IsFreed(std::uint64_t word) const;
 
   ExecutionObserver& observer_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<PageWords>> words_;  // by page
-  std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;           // by address
+  std::vector<std::unique_ptr<PageWords>> all_words_;
+  PageIndex<PageWords, 2> words_;                               // by number of the page
+  std::unordered_map<std::uint64_t, AtomicWord> atomic_words_;  // by address
   std::unordered_map<std::uint64_t, std::vector<ThreadId>> further_lockers_;
   static constexpr std::size_t kCachedPages = 1024;  // by the low bits of their numbers
   std::array<Page, kCachedPages> cached_pages_;

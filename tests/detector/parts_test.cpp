@@ -18,7 +18,7 @@
 #include "detector/moment_atomics.h"
 #include "detector/moment_clocks.h"
 #include "detector/moment_history.h"
-#include "detector/page_table.h"
+#include "detector/page_index.h"
 #include "detector/reader_list.h"
 #include "detector/record_history.h"
 #include "detector/runtime_scopes.h"
@@ -874,8 +874,8 @@ TEST(BlockPoolTest, BlocksAreApartAndUsedAgain) {
   for (const Block& block : live) BlockPool::Free(block.words, block.bytes);
 }
 
-TEST(PageTableTest, FindsWhatIsThere) {
-  PageTable<std::uint64_t> table;
+TEST(PageIndexTest, FindsWhatIsThere) {
+  PageIndex<std::uint64_t> table;
   std::map<std::uint64_t, std::uint64_t> expected;
   std::mt19937 random(1);
   for (unsigned step = 0; step < 20000; ++step) {

@@ -9,10 +9,10 @@
 namespace trapline {
 
 // A hash table with open addressing, so thinly filled that nearly every page is where it is looked
-// for first: a further step costs as much as a wrong guess of a branch does. Does not own the
-// pages. Not thread-safe.
-template <class Page>
-class PageTable {
+// for first: a further step costs as much as a wrong guess of a branch does. `kSlotsPerPage`, at
+// least, of 16 bytes each. Does not own the pages. Not thread-safe.
+template <class Page, std::size_t kSlotsPerPage = 16>
+class PageIndex {
  public:
   // Null: there is none.
   [[gnu::always_inline]] Page* Find(std::uint64_t number) const {
@@ -59,7 +59,6 @@ class PageTable {
     Page* page = nullptr;  // null: free
   };
   static constexpr unsigned kFirstBits = 6;
-  static constexpr std::size_t kSlotsPerPage = 16;  // at least
 
   // Heaps and stacks lie at multiples of large powers of two, so all bits of the number count.
   [[gnu::always_inline]] std::size_t HomeOf(std::uint64_t number) const {
