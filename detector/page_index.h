@@ -1,4 +1,4 @@
-// Pages of shadow memory by their numbers.
+// What is known of pages, by their numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace trapline {
 
-// A hash table with open addressing, so thinly filled that nearly every page is where it is looked
-// for first: a further step costs as much as a wrong guess of a branch does. `kSlotsPerPage`, at
-// least, of 16 bytes each. Does not own the pages. Not thread-safe.
+// A hash table with open addressing of `kSlotsPerPage` slots for each page, at least, of 16 bytes.
+// With 16 it is so thinly filled that nearly every page is where it is looked for first: a further
+// step costs as much as a wrong guess of a branch does. Does not own what it finds. Not
+// thread-safe.
 template <class Page, std::size_t kSlotsPerPage = 16>
 class PageIndex {
  public:
@@ -24,7 +25,7 @@ class PageIndex {
   }
 
   // Whether Find has to wait for the table, which is larger than the processor's second-level cache
-  // has room for: it is so thin that of a smaller one few lines are in use.
+  // has room for: of a smaller one that is thin few lines are in use.
   bool IsLarge() const { return slots_.size() * sizeof(Slot) > std::size_t{1} << 20; }
   // A hint that Find(number) comes soon.
   [[gnu::always_inline]] void Prefetch(std::uint64_t number) const {

@@ -23,10 +23,11 @@ void ForEachBit(std::uint64_t address, Visit&& visit) {
   const std::uint64_t first = hash % kWordsOfLine;
   const std::uint64_t second =
       (first + 1 + hash / kWordsOfLine % (kWordsOfLine - 1)) % kWordsOfLine;
-  // Turned, for many may lie at the same place of their areas.
-  const std::uint64_t bit = std::uint64_t{1} << (address / kUnit + hash / 64) % kUnits;
-  visit(line + first, bit);
-  visit(line + second, bit);
+  // Turned, for many may lie at the same place of their areas, and twice, for others may have both
+  // words.
+  const std::uint64_t at = address / kUnit;
+  visit(line + first, std::uint64_t{1} << (at + hash / 64) % kUnits);
+  visit(line + second, std::uint64_t{1} << (at + hash / 4096) % kUnits);
 }
 
 }  // namespace

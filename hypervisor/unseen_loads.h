@@ -36,7 +36,8 @@ class UnseenLoads {
     }
   }
   // Whether it has read the word plainly in its epoch, and so might read it again unseen. Of one in
-  // sixty other words, too, when it has read 65,000, of one in six when it has read 260,000.
+  // sixty other words, too, when it has read 65,000, of one in six when it has read 260,000, and of
+  // those that begin in the same four bytes when it has read more than a few thousand.
   bool MayReadAgain(std::uint64_t address) const;
   // It has, in its epoch, loaded something plainly that may be atomic (MayBeAtomicCode).
   void NoteMayPoll() { may_poll_ = true; }

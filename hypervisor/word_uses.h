@@ -38,9 +38,11 @@ class WordUses {
     SparsePageBits no_atomic_variable;  // debug info was asked
     std::vector<ThreadId> may_release;  // threads whose plain stores here may be atomic ones
   };
-  // A page asked for lately; page 0: none.
+  // A page asked for lately.
   struct Page {
-    std::uint64_t page = 0;
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+    std::uint64_t page = kNone;
     PageWords* words = nullptr;  // null: nothing is known of them
     bool in_module = false;      // debug info may tell of variables here
     bool has_atomic = false;     // words->atomic.may_be_set(), which need not be asked for so

@@ -80,7 +80,7 @@ void Emitter::WithBase(std::uint8_t opcode, std::uint8_t reg, std::uint8_t base,
 }
 
 void Emitter::LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index,
-                     std::int8_t displacement) {
+                     std::int32_t displacement) {
   MemoryOperand operand;
   operand.base = base;
   operand.index = index;

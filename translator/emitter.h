@@ -55,7 +55,7 @@ class Emitter {
   }
   // reg = base + index + displacement; index other than rsp
   void LeaSum(std::uint8_t reg, std::uint8_t base, std::uint8_t index,
-              std::int8_t displacement = 0);
+              std::int32_t displacement = 0);
   // The low 16 bits of reg = those of base + displacement; base other than rsp and r12.
   void Lea16(std::uint8_t reg, std::uint8_t base, std::int8_t displacement);
   void Not(std::uint8_t reg);

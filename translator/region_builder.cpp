@@ -299,20 +299,29 @@ void RegionBuilder::FindLoops() {
   };
   std::stable_sort(loops.begin(), loops.end(), longer);
   for (const auto& [first, last] : loops) {
-    if (KeptAt(first) != kNoRegister) continue;
     bool checks = false;
     std::uint16_t named = 0;
+    std::vector<std::uint64_t> blocks;  // that keep none yet
+    std::vector<std::uint8_t> registers(scratch_.begin(), scratch_.end());
     const auto end = items_.upper_bound(last);
     for (auto at = items_.find(first); at != end; ++at) {
+      if (leaders_.contains(at->first)) {
+        // Loops overlap where the compiler has put a part of one elsewhere: they keep the same.
+        const std::uint8_t kept = KeptAt(at->first);
+        if (kept == kNoRegister) {
+          blocks.push_back(at->first);
+        } else {
+          registers.insert(registers.begin(), kept);
+        }
+      }
       if (!at->second.valid) continue;
       checks |= at->second.check;
       named |= NamedRegisters(at->second.in);
     }
-    const auto unnamed = std::find_if(scratch_.begin(), scratch_.end(),
+    const auto unnamed = std::find_if(registers.begin(), registers.end(),
                                       [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; });
-    if (!checks || unnamed == scratch_.end()) continue;
-    for (auto leader = leaders_.lower_bound(first); leader != leaders_.upper_bound(last); ++leader)
-      if (items_.contains(*leader)) kept_at_.emplace(*leader, *unnamed);
+    if (!checks || unnamed == registers.end()) continue;
+    for (const std::uint64_t rip : blocks) kept_at_.emplace(rip, *unnamed);
   }
 }
 

@@ -10,7 +10,7 @@
 namespace trapline {
 namespace {
 
-// What both kinds answer, against the plainest there is. Half of the offsets are multiples of 4.
+// Against the plainest there is. Of the offsets more than half are multiples of 4.
 template <class Bits>
 void ExpectSameAsBitset() {
   std::mt19937 random(1);

@@ -45,7 +45,7 @@ TEST(UnseenLoads, PlainLoadsMayBeRepeatedUntilTheEpochEnds) {
 // However many there are, none is forgotten, and few others are taken for them, whether they lie
 // side by side or apart.
 TEST(UnseenLoads, ManyAreRemembered) {
-  constexpr std::uint64_t kReads = 65'000, kOthers = 10'000, kMost = kOthers / 20;
+  constexpr std::uint64_t kReads = 65'000, kOthers = 10'000, kMost = kOthers / 50;
   for (const std::uint64_t distance : {4, 8, 64, 256, 4096, 12'344}) {
     UnseenLoads loads;
     const auto address = [&](std::uint64_t i) { return 0x1000 + distance * i; };
