@@ -19,8 +19,8 @@ class BitArray {
  public:
   bool test(std::uint64_t at) const { return (words_[at / kBits] >> at % kBits & 1) != 0; }
   void set(std::uint64_t at) { words_[at / kBits] |= std::uint64_t{1} << at % kBits; }
-  void set(std::uint64_t at, bool value) { value ? set(at) : Clear(at, at + 1); }
 
+  // A hint that `at` is asked for or set soon.
   void Prefetch(std::uint64_t at) const { __builtin_prefetch(&words_[at / kBits], 1); }
 
   void Clear(std::uint64_t first, std::uint64_t end) {
@@ -93,7 +93,6 @@ class WordStartBits {
     aligned_.Clear((first + kUnit - 1) / kUnit, (end + kUnit - 1) / kUnit);
     others_.Clear(first, end);
   }
-  // A hint that `at` is asked for or set soon.
   void Prefetch(std::uint64_t at) const { aligned_.Prefetch(at / kUnit); }
 
  private:

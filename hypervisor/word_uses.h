@@ -84,7 +84,8 @@ class WordUses {
   // bytes perhaps, than that. False also if debug info has not been asked.
   static bool IsSurelyPlain(const Page& page, std::uint64_t address, bool write) {
     const PageWords* const words = page.words;
-    if (words == nullptr || (!page.has_atomic && !page.in_module)) return !page.in_module;
+    if (!page.has_atomic && !page.in_module) return true;
+    if (words == nullptr) return false;
     const std::size_t offset = address % kPageSize;
     const std::size_t second = (offset + kWord / 2) % kPageSize;  // of a load of eight bytes
     return !((page.in_module && !words->no_atomic_variable.test(offset)) ||

@@ -159,11 +159,7 @@ void RegionBuilder::Emit() {
   for (std::size_t i = 0; i < cold_.size(); ++i) cold_[i]();
   for (PendingLink& link : links_) {
     link.stub = out_.here();
-    Begin(link.target);
-    if (link.kept != kNoRegister) {
-      HaveKept(link.kept);
-      Restore(link.kept);
-    }
+    Begin(link.target, link.kept);
     const std::uint64_t number = cache_.links_.size() + (&link - links_.data());
     EmitExit(ExitKind::kLink, number);
   }
@@ -204,10 +200,12 @@ void RegionBuilder::Publish() {
   cache_.regions_[begin] = std::move(region_);
 }
 
-void RegionBuilder::Begin(std::uint64_t rip) {
+void RegionBuilder::Begin(std::uint64_t rip, std::uint8_t kept) {
   state_ = {};
   state_.rip = rip;
+  state_.saved = static_cast<std::uint16_t>(Bit(kept));
   Mark();
+  if (kept != kNoRegister) Restore(kept);
 }
 
 void RegionBuilder::Mark() {
@@ -386,10 +384,7 @@ void RegionBuilder::EmitBranchIf(std::uint8_t condition, std::uint64_t target) {
     const std::uint32_t jump = out_.JumpIf(condition);
     cold_.push_back([this, jump, target, kept = kept_] {
       out_.SetDisplacement(jump, out_.here());
-      state_ = {};
-      state_.rip = target;
-      HaveKept(kept);
-      RestoreAll();
+      Begin(target, kept);
       EmitBranch(target);
     });
     return;

@@ -86,7 +86,8 @@ class RegionBuilder {
 
   // --- what the program's registers are, at every byte
 
-  void Begin(std::uint64_t rip);
+  // Code that is reached with all registers in their places but for `kept`, which it restores.
+  void Begin(std::uint64_t rip, std::uint8_t kept = kNoRegister);
   void Mark();
 
   // --- thread page
@@ -122,10 +123,6 @@ class RegionBuilder {
   void FindLoops();
   // The register that is kept in the block that begins there.
   std::uint8_t KeptAt(std::uint64_t rip) const;
-  void HaveKept(std::uint8_t kept) {
-    state_.saved = static_cast<std::uint16_t>(Bit(kept));
-    Mark();
-  }
   bool KeptIsSaved() const { return kept_ != kNoRegister && (state_.saved & Bit(kept_)) != 0; }
 
   // A block of a loop has two labels: where others come in, with all registers in their places, and
