@@ -638,8 +638,8 @@ trapline_agent_event_held:
 trapline_agent_access:
     cmpq $0, TRAPLINE_THREAD_TRACKING
     je 3f
-    cmpq $0, TRAPLINE_THREAD_NATIVE
-    je trapline_agent_access_out
+    cmpq $TRAPLINE_NATIVE_CODE, TRAPLINE_THREAD_NATIVE
+    jne trapline_agent_access_out
     // Hot code: what lies on its own pages does not count. A shared page sends the thread to the code cache,
     // and the access is reported there.
     mov %rsi, %r8
@@ -659,8 +659,8 @@ trapline_agent_access:
     inc %r8
     cmp %r9, %r8
     jb 1b
-4:  cmpq $0, TRAPLINE_THREAD_NATIVE
-    jne 3f
+4:  cmpq $TRAPLINE_NATIVE_CODE, TRAPLINE_THREAD_NATIVE
+    je 3f
 trapline_agent_access_out:
     out %al, $TRAPLINE_PORT_ACCESS
 3:  ret

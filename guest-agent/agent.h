@@ -118,10 +118,12 @@ struct ThreadCounters {
   std::uint64_t interruptions;             // KVM_RUN ended by a host signal
   std::uint64_t signals;                   // guest signal handlers entered
   std::uint64_t other_exits;
-  std::uint64_t lease_time;   // nanoseconds that were waited for pages of others (AwaitLease)
-  std::uint64_t native_time;  // nanoseconds of processor time out of the code cache, once left
-  std::uint64_t returns;      // to the code cache from there
-  std::uint64_t redirects;    // ... without leaving the guest
+  std::uint64_t lease_time;      // nanoseconds that were waited for pages of others (AwaitLease)
+  std::uint64_t native_time;     // nanoseconds of processor time out of the code cache, once left
+  std::uint64_t returns;         // to the code cache from there
+  std::uint64_t redirects;       // ... without leaving the guest
+  std::uint64_t partial_stays;   // in partial code (hypervisor/guest_code_cache.h)
+  std::uint64_t partial_leaves;  // for full code, as it may begin
 
   void Add(const ThreadCounters& other) {
     futex_waits += other.futex_waits;
@@ -136,6 +138,8 @@ struct ThreadCounters {
     native_time += other.native_time;
     returns += other.returns;
     redirects += other.redirects;
+    partial_stays += other.partial_stays;
+    partial_leaves += other.partial_leaves;
   }
 };
 

@@ -92,8 +92,14 @@
 #define TRAPLINE_MOST_FRAMES_AT_ONCE 64
 
 // The code cache: the monitor and all threads have it at the same addresses.
-#define TRAPLINE_CACHE_BASE 0x70000000
-#define TRAPLINE_CACHE_CODE TRAPLINE_CACHE_BASE
+#define TRAPLINE_CACHE_BASE 0x6e000000
+// Of partial code (hypervisor/guest_code_cache.h): as for full code, which follows.
+#define TRAPLINE_PARTIAL_CODE TRAPLINE_CACHE_BASE
+#define TRAPLINE_PARTIAL_CODE_SIZE 0x1000000
+#define TRAPLINE_PARTIAL_TABLE 0x6f000000
+#define TRAPLINE_PARTIAL_SITES 0x6f400000
+#define TRAPLINE_PARTIAL_DATA_END 0x6fc00000
+#define TRAPLINE_CACHE_CODE 0x70000000
 #define TRAPLINE_CACHE_CODE_SIZE 0x2000000
 // For each half of the code: its lookup table, and behind both its access sites.
 #define TRAPLINE_CACHE_TABLE 0x72000000
@@ -193,6 +199,9 @@
 #define TRAPLINE_QUEUE_HEAD (TRAPLINE_THREAD_PAGE + 56)
 #define TRAPLINE_QUEUE_TAIL (TRAPLINE_THREAD_PAGE + 64)
 #define TRAPLINE_THREAD_NATIVE (TRAPLINE_THREAD_PAGE + 72)
+// There, other than 0: whether code meets a page fault where it comes to a shared page.
+#define TRAPLINE_NATIVE_CODE 1
+#define TRAPLINE_NATIVE_PARTIAL_CODE 2  // only as far as it is not checked
 #define TRAPLINE_THREAD_REPEAT_USER (TRAPLINE_THREAD_PAGE + 80)
 #define TRAPLINE_THREAD_REPEAT_TABLE (TRAPLINE_THREAD_PAGE + 88)
 #define TRAPLINE_THREAD_REPEAT_WRITE_SITES (TRAPLINE_THREAD_PAGE + 96)

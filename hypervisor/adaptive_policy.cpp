@@ -115,7 +115,7 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched
 }
 
 bool AdaptivePolicy::TriesAgain() {
-  if (patience_ < std::max(kLongPatience, 2 * shortest_patience_)) return false;
+  if (!stays_long()) return false;
   if (tries_ == 0) {
     if (--stays_until_tries_ != 0) return false;
     tries_ = kTries + 1;
@@ -128,6 +128,10 @@ bool AdaptivePolicy::TriesAgain() {
 }
 
 bool AdaptivePolicy::stays_briefly() const { return patience_ < kCountingPatience; }
+
+bool AdaptivePolicy::stays_long() const {
+  return patience_ >= std::max(kLongPatience, 2 * shortest_patience_);
+}
 
 std::int64_t AdaptivePolicy::most_writes() const {
   return stays_briefly() ? kWritesOfAccess * stay_ : 0;

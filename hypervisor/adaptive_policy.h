@@ -37,6 +37,8 @@ class AdaptivePolicy {
   // Whether stays in the cache are short, since native stints pay; not where one is short so that
   // native code is tried again.
   bool stays_briefly() const;
+  // Whether stays are long, since native stints do not pay.
+  bool stays_long() const;
   // How many writes to settled memory, which is not told of, end the present stay in the cache,
   // too: it is to be short even if hardly an access is told. 0: any number.
   std::int64_t most_writes() const;

@@ -249,6 +249,7 @@ class AddressSpace {
   void ClearEntries(std::uint64_t start, std::uint64_t end);
   FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
                              bool fetch, std::uint64_t rip);
+  FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write);
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
@@ -299,7 +300,9 @@ class AddressSpace {
   std::uint64_t stack_top_ = 0;
   MemoryLimits limits_;
   TrackingRules rules_;
-  std::optional<PageStates> states_;                     // nothing: no tracking
+  std::optional<PageStates> states_;  // nothing: no tracking
+  // How often pages, by the lower part of their numbers, were looked at by Reopen; up to 255.
+  std::vector<std::uint8_t> looks_ = std::vector<std::uint8_t>(1 << 16);
   std::unordered_map<std::uint64_t, unsigned> objects_;  // object -> how often it was mapped
   // Pages of objects that are mapped at several places -> the place they are known by.
   struct Alias {

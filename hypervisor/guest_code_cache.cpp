@@ -8,6 +8,7 @@
 
 #include "guest-agent/agent.h"
 #include "guest-agent/fast_repeats.h"
+#include "hypervisor/clock.h"
 #include "hypervisor/guest_copy.h"
 
 namespace trapline {
@@ -52,6 +53,14 @@ static_assert(TRAPLINE_TSS + 2 * kPageSize <= kMirrorOffset);
 static_assert(CacheMemory::kTableSize <= TRAPLINE_CACHE_TABLE_STRIDE);
 static_assert(TRAPLINE_CACHE_TABLE + 2 * TRAPLINE_CACHE_TABLE_STRIDE <= TRAPLINE_CACHE_SITES);
 static_assert(TRAPLINE_CACHE_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_CACHE_DATA_END);
+static_assert(TRAPLINE_PARTIAL_CODE_SIZE == CodeCacheSize::kMost / 2);
+static_assert(TRAPLINE_PARTIAL_CODE + TRAPLINE_PARTIAL_CODE_SIZE <= TRAPLINE_PARTIAL_TABLE);
+static_assert(TRAPLINE_PARTIAL_TABLE + 2 * TRAPLINE_CACHE_TABLE_STRIDE <= TRAPLINE_PARTIAL_SITES);
+static_assert(TRAPLINE_PARTIAL_SITES + 2 * CacheMemory::kSitesSize <= TRAPLINE_PARTIAL_DATA_END);
+static_assert(TRAPLINE_PARTIAL_DATA_END <= TRAPLINE_CACHE_CODE);
+
+// Its loops run for long before, and what is seldom run is always checked.
+constexpr std::int16_t kColdChecks = 1024;
 
 }  // namespace
 
@@ -62,24 +71,22 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rule
       size_(rules_.size),
       ring0_system_calls_(machine.host().syscall_arrives_in_ring0) {
   machine.ShowCodeCache(rules_.repeats);
-  MakeHalf(0);
-  exit_offset_ = present().exit_address() - TRAPLINE_CACHE_CODE;
-  leave_offset_ = present().leave_address() - TRAPLINE_CACHE_CODE;
+  MakeHalf(Coverage::kFull, 0);
+  exit_offset_ = present(Coverage::kFull).exit_address() - TRAPLINE_CACHE_CODE;
+  leave_offset_ = present(Coverage::kFull).leave_address() - TRAPLINE_CACHE_CODE;
   if (rules_.redirects != RedirectRule::kNever) {
     redirects_ = std::make_unique<Redirects>(machine, rules_.redirects);
     DropRedirects();
   }
 }
 
-void GuestCodeCache::MakeHalf(unsigned number) {
+void GuestCodeCache::MakeHalf(Coverage coverage, unsigned number) {
+  const bool partial = coverage == Coverage::kPartial;
   TranslatorOptions options;
   options.read_code = [this](std::uint64_t address, std::uint8_t* to, std::size_t size) {
     return ReadCode(address, to, size);
   };
-  options.instrument = [this](std::uint64_t rip) {
-    // The C library's and the agent's own code is not checked, but reaches memory in the same way.
-    return space_.IsTrackedCode(rip) ? Instrument::kCheck : Instrument::kMirror;
-  };
+  options.instrument = [this, coverage](std::uint64_t rip) { return InstrumentAt(coverage, rip); };
   options.is_atomic = rules_.is_atomic;
   options.after_atomic = true;
   options.handler =
@@ -91,27 +98,76 @@ void GuestCodeCache::MakeHalf(unsigned number) {
   options.filter = rules_.filter;
   if (rules_.repeats) options.shortcut = agent::FastRepeat;
   if (rules_.sector_uses) {
-    // Its loops run for long before, and what is seldom run is always checked.
-    constexpr std::int16_t kColdChecks = 1024;
-    options.leaving_out = {
-        TRAPLINE_SUBSECTOR_USE,  TRAPLINE_THREAD_NEED_NOT_TELL,
-        TRAPLINE_SUBSECTOR_BITS, rules_.settle_after != 0 ? kColdChecks : std::int16_t{0},
-        TRAPLINE_SECTOR_USE,     TRAPLINE_SECTOR_BITS};
+    options.leaving_out = {TRAPLINE_SUBSECTOR_USE,  TRAPLINE_THREAD_NEED_NOT_TELL,
+                           TRAPLINE_SUBSECTOR_BITS, kColdChecks,
+                           TRAPLINE_SECTOR_USE,     TRAPLINE_SECTOR_BITS};
+    options.cold_checks = [this](std::uint64_t rip) { return ColdChecks(rip); };
   }
   options.shadow_stack = true;
-  const auto half = static_cast<unsigned>(halves_.size());
-  options.code_size = static_cast<std::uint32_t>(size_.bytes / half);
-  options.memory = {TRAPLINE_CACHE_CODE + std::uint64_t{number} * options.code_size,
-                    TRAPLINE_CACHE_TABLE + std::uint64_t{number} * TRAPLINE_CACHE_TABLE_STRIDE,
-                    TRAPLINE_CACHE_SITES + std::uint64_t{number} * CacheMemory::kSitesSize,
+  constexpr unsigned kHalves = 2;
+  options.code_size = static_cast<std::uint32_t>(SizeOf(coverage) / kHalves);
+  options.memory = {(partial ? TRAPLINE_PARTIAL_CODE : TRAPLINE_CACHE_CODE) +
+                        std::uint64_t{number} * options.code_size,
+                    (partial ? TRAPLINE_PARTIAL_TABLE : TRAPLINE_CACHE_TABLE) +
+                        std::uint64_t{number} * TRAPLINE_CACHE_TABLE_STRIDE,
+                    (partial ? TRAPLINE_PARTIAL_SITES : TRAPLINE_CACHE_SITES) +
+                        std::uint64_t{number} * CacheMemory::kSitesSize,
                     TRAPLINE_CACHE_THREAD};
   options.exit_port = TRAPLINE_PORT_CACHE;
+  // It is translated anew each time that another instruction is found to meet shared pages.
+  if (partial) options.max_instructions = 256;
   if (size_.blocks != 0) {
-    options.max_blocks = std::max(size_.blocks, CodeCacheSize::kFewestBlocks) / half;
+    options.max_blocks = std::max(size_.blocks, CodeCacheSize::kFewestBlocks) / kHalves;
     // A region has at most one block for each instruction.
     options.max_instructions = std::min(options.max_instructions, options.max_blocks / 2);
   }
-  halves_[number] = {std::make_unique<CodeCache>(std::move(options)), ++generation_};
+  halves_[2 * static_cast<unsigned>(coverage) + number] = {
+      std::make_unique<CodeCache>(std::move(options)), ++generation_};
+}
+
+Instrument GuestCodeCache::InstrumentAt(Coverage coverage, std::uint64_t rip) {
+  // The C library's and the agent's own code is not checked, but reaches memory in the same way.
+  if (!space_.IsTrackedCode(rip)) return Instrument::kMirror;
+  const bool native = coverage == Coverage::kPartial && IsHot(rip) && !sharing_.contains(rip);
+  return native ? Instrument::kNone : Instrument::kCheck;
+}
+
+bool GuestCodeCache::IsHot(std::uint64_t rip) const {
+  return rules_.settle_after == 0 || hot_.contains(rip);
+}
+
+// What is translated once more goes on from where it was, or each region would be told of anew.
+std::int16_t GuestCodeCache::ColdChecks(std::uint64_t rip) const {
+  if (IsHot(rip)) return 0;
+  std::int16_t checks = kColdChecks;
+  for (const Half& half : halves_) {
+    if (half.cache != nullptr)
+      checks = std::min(checks, half.cache->ColdChecks(rip).value_or(kColdChecks));
+  }
+  return std::max<std::int16_t>(checks, 0);
+}
+
+void GuestCodeCache::UpdatePartial() {
+  // Thousands of sites are looked at, in 0.1 ms or more.
+  constexpr std::uint64_t kSeldom = 10'000'000;
+  const std::uint64_t now = Nanoseconds(CLOCK_MONOTONIC);
+  if (now < updated_ + kSeldom) return;
+  const std::lock_guard lock(mutex_);
+  if (now < updated_ + kSeldom) return;  // another thread has
+  updated_ = now;
+  std::vector<std::uint64_t> hot;
+  const auto note = [&](std::uint64_t rip) {
+    if (hot_.insert(rip).second && !sharing_.contains(rip)) hot.push_back(rip);
+  };
+  present(Coverage::kFull).TakeHot(note);
+  if (PresentHalf(Coverage::kPartial).cache == nullptr) return;
+  CodeCache& code = present(Coverage::kPartial);
+  code.TakeHot(note);
+  // No thread need have learned that a site leaves out reads (guest-agent/repeats.cpp, kSoonHot).
+  if (!hot_.empty()) __atomic_store_n(&agent::Repeats().leaves_out_reads, 1, __ATOMIC_SEQ_CST);
+  constexpr std::size_t kFew = 64;
+  if (hot.size() > kFew) return code.RemoveAll();
+  for (const std::uint64_t rip : hot) code.Invalidate(rip, rip + 1);
 }
 
 void GuestCodeCache::Reset(CacheThread& thread) {
@@ -149,15 +205,18 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
 }
 
 bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
-  const std::uint64_t half = size_.bytes / halves_.size();
+  if (!Contains(rip)) return false;
+  const bool partial = IsPartial(rip);
+  const std::uint64_t half = SizeOf(CoverageOf(rip)) / 2;
+  const std::uint64_t at = (rip - (partial ? TRAPLINE_PARTIAL_CODE : TRAPLINE_CACHE_CODE)) % half;
   // RIP is on the `out` or behind it.
-  return Contains(rip) && ((rip - TRAPLINE_CACHE_CODE) % half == offset ||
-                           (rip - TRAPLINE_CACHE_CODE) % half == offset + agent::kOutLength);
+  return at == offset || at == offset + agent::kOutLength;
 }
 
-bool GuestCodeCache::IsUsed(std::uint64_t generation) {
-  bool used = std::any_of(inside_.begin(), inside_.end(),
-                          [&](const auto& thread) { return thread.second <= generation; });
+bool GuestCodeCache::IsUsed(Coverage coverage, std::uint64_t generation) {
+  bool used = std::any_of(inside_.begin(), inside_.end(), [&](const auto& thread) {
+    return thread.second.coverage == coverage && thread.second.generation <= generation;
+  });
   if (redirects_ == nullptr || used) return used;
   machine_.ForEachCarrier([&](Carrier& carrier) {
     const std::uint64_t entered =
@@ -168,7 +227,7 @@ bool GuestCodeCache::IsUsed(std::uint64_t generation) {
 }
 
 void GuestCodeCache::DropRedirects() {
-  if (redirects_ != nullptr) redirects_->Clear(halves_[present_].generation);
+  if (redirects_ != nullptr) redirects_->Clear(PresentHalf(Coverage::kFull).generation);
 }
 
 void GuestCodeCache::Redirect(std::uint64_t redirect_version, std::uint64_t rip, std::uint64_t rsp,
@@ -179,7 +238,7 @@ void GuestCodeCache::Redirect(std::uint64_t redirect_version, std::uint64_t rip,
 
 void GuestCodeCache::OnRedirected(CacheThread& thread, std::uint64_t generation) {
   const std::lock_guard lock(mutex_);
-  inside_[&thread] = generation;
+  inside_[&thread] = {Coverage::kFull, generation};
   redirects_->CountRedirect();
 }
 
@@ -190,24 +249,25 @@ void GuestCodeCache::CountPageFault() {
 }
 
 // Empties the other half and makes it the present one. False: a thread does not leave it.
-bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
+bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock, Coverage coverage) {
   // Threads inside leave at their next branch; one that has no processor must get one first.
   constexpr unsigned kRounds = 400;
   constexpr auto kRound = std::chrono::microseconds(50);
-  const std::uint64_t before = generation_;
-  const unsigned number = 1 - present_;
-  Half& other = halves_[number];
+  const std::uint64_t before = PresentHalf(coverage).generation;
+  unsigned& present_number = present_[static_cast<unsigned>(coverage)];
+  const unsigned number = 1 - present_number;
+  Half& other = halves_[2 * static_cast<unsigned>(coverage) + number];
   for (unsigned round = 0; round < kRounds; ++round) {
-    if (!IsUsed(other.generation)) {
+    if (!IsUsed(coverage, other.generation)) {
       if (other.cache == nullptr) {
-        MakeHalf(number);
+        MakeHalf(coverage, number);
       } else {
         rules_.drain();
         other.cache->Flush();
         other.generation = ++generation_;
       }
-      present().RemoveAll();
-      present_ = number;
+      present(coverage).RemoveAll();
+      present_number = number;
       DropRedirects();
       ++flushes_;
       return true;
@@ -215,47 +275,58 @@ bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     std::this_thread::sleep_for(kRound);
     lock.lock();
-    if (generation_ != before) return true;  // another thread has made room
+    if (PresentHalf(coverage).generation != before) return true;  // another thread has made room
   }
   ++refused_;
   return false;
 }
 
 std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, CacheThread& thread,
+                                        Coverage coverage,
                                         const std::function<std::uint64_t()>& translate) {
   inside_.erase(&thread);
   std::uint64_t address = translate();
-  if (address == 0 && present().full() && MakeRoom(lock)) address = translate();
-  if (address != 0) inside_[&thread] = halves_[present_].generation;
+  if (address == 0 && present(coverage).full() && MakeRoom(lock, coverage)) address = translate();
+  if (address != 0) inside_[&thread] = {coverage, PresentHalf(coverage).generation};
   return address;
 }
 
-std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip) {
+std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip, Coverage coverage) {
   std::unique_lock lock(mutex_);
+  if (PresentHalf(coverage).cache == nullptr) MakeHalf(coverage, 0);
   // A region that jumps to refused code ends in a block for it, which only leaves.
   const bool refused = rules_.refuses && rules_.refuses(rip);
-  return Translate(lock, thread, [&] { return refused ? 0 : present().Translate(rip); });
+  return Translate(lock, thread, coverage,
+                   [&] { return refused ? 0 : present(coverage).Translate(rip); });
+}
+
+void GuestCodeCache::NoteSharing(std::uint64_t rip) {
+  const std::lock_guard lock(mutex_);
+  if (!space_.IsTrackedCode(rip)) return;
+  if (sharing_.insert(rip).second && PresentHalf(Coverage::kPartial).cache != nullptr)
+    present(Coverage::kPartial).Invalidate(rip, rip + 1);
 }
 
 GuestCodeCache::Continuation GuestCodeCache::Follow(CacheThread& thread, std::uint64_t rip) {
   std::unique_lock lock(mutex_);
+  const Coverage coverage = CoverageOf(rip);
   Continuation result;
   switch (static_cast<ExitKind>(thread.exit_kind)) {
     case ExitKind::kLink: {
       const Half& from = HalfOf(rip);
       const std::uint64_t generation = from.generation;
       result.target = from.cache->LinkTarget(thread.exit_argument);
-      result.address = Translate(lock, thread, [&] {
-        return generation == halves_[present_].generation
-                   ? present().FollowLink(thread.exit_argument)
-                   : present().Translate(result.target);
+      result.address = Translate(lock, thread, coverage, [&] {
+        return generation == PresentHalf(coverage).generation
+                   ? present(coverage).FollowLink(thread.exit_argument)
+                   : present(coverage).Translate(result.target);
       });
       break;
     }
     case ExitKind::kLookup:
       result.target = thread.target;
-      result.address =
-          Translate(lock, thread, [&] { return present().FollowLookup(result.target); });
+      result.address = Translate(lock, thread, coverage,
+                                 [&] { return present(coverage).FollowLookup(result.target); });
       break;
     default:
       result.target = thread.exit_argument;
@@ -280,7 +351,7 @@ std::optional<GuestCodeCache::Pause> GuestCodeCache::BeginPause(CacheThread& thr
       half.cache != nullptr ? half.cache->Recover(registers, thread) : std::nullopt;
   if (!program) return std::nullopt;
   inside_.erase(&thread);
-  return Pause{program->rip, half.generation};
+  return Pause{program->rip, half.generation, CoverageOf(return_address)};
 }
 
 bool GuestCodeCache::EndPause(CacheThread& thread, const Pause& pause) {
@@ -289,7 +360,7 @@ bool GuestCodeCache::EndPause(CacheThread& thread, const Pause& pause) {
                    [&](const Half& half) { return half.generation == pause.generation; })) {
     return false;
   }
-  inside_[&thread] = pause.generation;
+  inside_[&thread] = {pause.coverage, pause.generation};
   return true;
 }
 
@@ -304,8 +375,25 @@ std::optional<RegisterFile> GuestCodeCache::Recover(const RegisterFile& register
 void GuestCodeCache::Invalidate(std::span<const Range> ranges) {
   const std::lock_guard lock(mutex_);
   DropRedirects();
+  const auto changed = [&](std::uint64_t rip) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const Range& range) { return rip >= range.start && rip < range.end; });
+  };
+  std::erase_if(sharing_, changed);
+  std::erase_if(hot_, changed);
+  for (const Half& half : halves_) {
+    if (half.cache != nullptr) half.cache->ForgetCold(changed);
+  }
   // Of the other half nothing is linked or looked up any more.
-  for (const Range& range : ranges) present().Invalidate(range.start, range.end);
+  for (const Coverage coverage : {Coverage::kFull, Coverage::kPartial}) {
+    if (PresentHalf(coverage).cache == nullptr) continue;
+    for (const Range& range : ranges) present(coverage).Invalidate(range.start, range.end);
+  }
+}
+
+std::size_t GuestCodeCache::sharing() {
+  const std::lock_guard lock(mutex_);
+  return sharing_.size();
 }
 
 CodeCacheStatistics GuestCodeCache::statistics() {

@@ -1,16 +1,17 @@
 // The code cache (translator/code_cache.h) as the guest runs it: in memory that the monitor and all
 // threads have at the same addresses, below 2 GiB, executable in View::kClosed.
 //
-// It has two halves, each a CodeCache, and new code goes into one of them, the present one. When
-// that is full, the other one becomes the present one, emptied, and the full one is unlinked: the
-// threads inside leave it at their next branch. A half is emptied only when no thread is inside any
-// more, which is known because a thread gets into the cache, out of it and from one half to the
-// other by this class alone.
+// It has two halves for each Coverage, each a CodeCache, and new code goes into one of them, the
+// present one. When that is full, the other one becomes the present one, emptied, and the full one
+// is unlinked: the threads inside leave it at their next branch. A half is emptied only when no
+// thread is inside any more, which is known because a thread gets into the cache, out of it and
+// from one half to the other by this class alone.
 //
 // Thread-safe. Takes AddressSpace's and Tracking's mutex while it holds its own.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "guest-agent/layout.h"
 #include "hypervisor/address_space.h"
@@ -42,6 +44,14 @@ struct CodeCacheStatistics {
       0;  // times that code was not translated since a half could not be emptied
 };
 
+// Full code checks every access of tracked code. Of partial code instructions that are hot, and
+// have not met shared pages, are as they were: they reach the thread's own pages natively, and
+// fault at others.
+enum class Coverage : std::uint8_t { kFull, kPartial };
+
+// In which stays in the cache a thread runs partial code.
+enum class PartialCode : std::uint8_t { kNever, kLongStays, kAlways };
+
 class GuestCodeCache {
  public:
   struct Rules {
@@ -52,6 +62,7 @@ class GuestCodeCache {
     bool sector_uses = false;         // with `repeats`: hot code need not tell of settled sectors
     bool biased_locks = false;  // with `repeats`: guest-agent/biased_locks.h, after as many events
     RedirectRule redirects = RedirectRule::kNever;
+    PartialCode partial_code = PartialCode::kNever;
     CodeCacheSize size;
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
@@ -77,10 +88,17 @@ class GuestCodeCache {
   bool biases_locks() const { return rules_.biased_locks; }
   bool leaves_out_settled_sectors() const { return rules_.sector_uses; }
   std::uint32_t settle_after() const { return rules_.settle_after; }
+  PartialCode partial_code() const { return rules_.partial_code; }
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {
-    return rip >= TRAPLINE_CACHE_CODE && rip < TRAPLINE_CACHE_CODE + size_.bytes;
+    return rip - TRAPLINE_CACHE_CODE < size_.bytes || IsPartial(rip);
+  }
+  bool IsPartial(std::uint64_t rip) const {
+    return rip - TRAPLINE_PARTIAL_CODE < SizeOf(Coverage::kPartial);
+  }
+  Coverage CoverageOf(std::uint64_t rip) const {
+    return IsPartial(rip) ? Coverage::kPartial : Coverage::kFull;
   }
   // Whether a thread that is out of the guest with this RIP left by CodeCache::exit_address() or by
   // leave_address().
@@ -90,7 +108,14 @@ class GuestCodeCache {
   // The cache address of the program's instruction at `rip`, where the thread goes on, in the
   // cache from now on. 0: it goes on outside; step the instruction, or let it run natively.
   // May wait some milliseconds for other threads to leave code that is to be given up.
-  std::uint64_t Enter(CacheThread& thread, std::uint64_t rip);
+  std::uint64_t Enter(CacheThread& thread, std::uint64_t rip, Coverage coverage = Coverage::kFull);
+  // While partial code runs: what has become hot need no longer be checked there. Takes its time
+  // only now and then.
+  void UpdatePartial();
+  // The program's instruction at `rip` meets shared pages: partial code checks it from now on.
+  void NoteSharing(std::uint64_t rip);
+  // How many there are.
+  std::size_t sharing();
   // The same for a thread that is out of the guest by the exit at `rip`.
   struct Continuation {
     std::uint64_t target = 0;   // program address
@@ -116,6 +141,7 @@ class GuestCodeCache {
   struct Pause {
     std::uint64_t rip = 0;         // where the program goes on
     std::uint64_t generation = 0;  // of the code that the thread was in
+    Coverage coverage = Coverage::kFull;
   };
   // `return_address`, in RCX, is in the cache. Nothing: the thread stays inside.
   std::optional<Pause> BeginPause(CacheThread& thread, std::uint64_t return_address);
@@ -139,19 +165,30 @@ class GuestCodeCache {
   };
 
   bool IsOut(std::uint64_t rip, std::uint64_t offset) const;
-  CodeCache& present() { return *halves_[present_].cache; }
-  Half& HalfOf(std::uint64_t rip) {
-    return halves_[(rip - TRAPLINE_CACHE_CODE) / (size_.bytes / halves_.size())];
+  std::uint64_t SizeOf(Coverage coverage) const {
+    return coverage == Coverage::kFull ? size_.bytes : size_.bytes / 2;
   }
-  void MakeHalf(unsigned number);
+  Half& PresentHalf(Coverage coverage) {
+    return halves_[2 * static_cast<unsigned>(coverage) + present_[static_cast<unsigned>(coverage)]];
+  }
+  CodeCache& present(Coverage coverage) { return *PresentHalf(coverage).cache; }
+  Half& HalfOf(std::uint64_t rip) {
+    if (IsPartial(rip))
+      return halves_[2 + (rip - TRAPLINE_PARTIAL_CODE) / (SizeOf(Coverage::kPartial) / 2)];
+    return halves_[(rip - TRAPLINE_CACHE_CODE) / (size_.bytes / 2)];
+  }
+  void MakeHalf(Coverage coverage, unsigned number);
+  Instrument InstrumentAt(Coverage coverage, std::uint64_t rip);
+  bool IsHot(std::uint64_t rip) const;
+  std::int16_t ColdChecks(std::uint64_t rip) const;
   // Translates by `translate`, after making room if need be.
   std::uint64_t Translate(std::unique_lock<std::mutex>& lock, CacheThread& thread,
-                          const std::function<std::uint64_t()>& translate);
-  bool MakeRoom(std::unique_lock<std::mutex>& lock);
+                          Coverage coverage, const std::function<std::uint64_t()>& translate);
+  bool MakeRoom(std::unique_lock<std::mutex>& lock, Coverage coverage);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
 
   // Whether a thread is inside code of that generation, or of an earlier one.
-  bool IsUsed(std::uint64_t generation);
+  bool IsUsed(Coverage coverage, std::uint64_t generation);
   // Nobody is redirected to what the present half held up to now.
   void DropRedirects();
 
@@ -162,11 +199,18 @@ class GuestCodeCache {
   const bool ring0_system_calls_;                     // SYSCALL arrives in ring 0
   std::uint64_t exit_offset_ = 0, leave_offset_ = 0;  // in each half
   std::mutex mutex_;
-  std::array<Half, 2> halves_;
-  unsigned present_ = 0;
+  std::array<Half, 4> halves_;  // two of each Coverage
+  std::array<unsigned, 2> present_{};
+  // Program addresses of instructions that meet shared pages, and of those that are hot.
+  std::unordered_set<std::uint64_t> sharing_, hot_;
+  std::atomic<std::uint64_t> updated_ = 0;  // when by UpdatePartial (ns of CLOCK_MONOTONIC)
   std::uint64_t generation_ = 0;
   // Threads that are inside, and in code of which generation at the earliest.
-  std::unordered_map<const CacheThread*, std::uint64_t> inside_;
+  struct Inside {
+    Coverage coverage;
+    std::uint64_t generation;
+  };
+  std::unordered_map<const CacheThread*, Inside> inside_;
   std::uint64_t flushes_ = 0, refused_ = 0;
   std::unique_ptr<Redirects> redirects_;
 };

@@ -103,6 +103,8 @@ int GuestThread::Run() {
     unsigned cpu = 0, node = 0;
     getcpu(&cpu, &node);
     carrier_->PublishCpu(cpu, node);
+    if (carrier_->partial)
+      carrier_->SetInPartialCode(code_cache()->CoverageOf(InterruptedAt()) == Coverage::kPartial);
     if (detached_) Resume();
     MayBeRedirected();
     const int error = carrier_->vcpu().Run();
@@ -224,11 +226,13 @@ void GuestThread::HandleExit() {
   }
 }
 
-// Translated code in which plain loads and stores are not yet what they have turned out to be.
+// Translated code in which plain loads and stores are not yet what they have turned out to be, or
+// what has become hot is still checked.
 void GuestThread::DropOutdatedCode() {
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
     if (const auto outdated = process_->tracking()->TakeNewlyAtomicCode(); !outdated.empty())
       cache->Invalidate(outdated);
+    if (carrier_->partial) cache->UpdatePartial();
   }
 }
 

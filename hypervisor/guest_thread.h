@@ -149,6 +149,7 @@ class GuestThread {
   // --- thread_exceptions.cpp: and page faults
   void DeliverPageFault();
   void HandleException(unsigned vector);
+  bool Touches(std::uint64_t address);
   bool HandleImpossibleAccess();
   void HandlePortAccess();
   bool EmulateVsyscall(std::uint64_t address);
@@ -164,6 +165,10 @@ class GuestThread {
   bool OwesAccess();
   void GoNative();
   bool EnterCache();
+  void EnterPartial();
+  void LeavePartial();
+  bool PrefersPartial();
+  void BeginStay(Coverage coverage, std::uint64_t rip);
   std::int64_t EndStint(std::uint64_t now, std::uint64_t rip);
   void NoteNativeEntry(std::uint64_t now);
   void MayBeRedirected();
@@ -201,6 +206,8 @@ class GuestThread {
   // In a system call whose return address is in the code cache.
   std::optional<GuestCodeCache::Pause> cache_pause_;
   std::optional<AdaptivePolicy> adaptive_;  // nothing: never leaves it for native code
+  // Accesses that it is still to make in partial code, while it is in full code for a few.
+  std::int64_t partial_left_ = 0;
   // Where it went over to the code cache last, to make an access that it could not make natively.
   std::uint64_t returned_at_ = 0;
   // When the guest was entered natively last: processor time in ns, time stamp counter.

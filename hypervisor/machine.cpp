@@ -151,6 +151,8 @@ PageTable& Carrier::view(View view) {
     map(*system_.code_cache, TRAPLINE_REPEATS, kRepeatSize, kShared);
   if (view == View::kClosed && system_.code_cache) {
     const SystemPages::Window& cache = *system_.code_cache;
+    map(cache, TRAPLINE_PARTIAL_CODE, TRAPLINE_PARTIAL_CODE_SIZE, kUserPage);
+    map(cache, TRAPLINE_PARTIAL_TABLE, TRAPLINE_PARTIAL_DATA_END - TRAPLINE_PARTIAL_TABLE, kShared);
     map(cache, TRAPLINE_CACHE_CODE, TRAPLINE_CACHE_CODE_SIZE, kUserPage);
     map(cache, TRAPLINE_CACHE_TABLE, TRAPLINE_CACHE_DATA_END - TRAPLINE_CACHE_TABLE, kShared);
     if (system_.repeat_tables) {

@@ -112,14 +112,20 @@ class Carrier {
     reopened = watched = {};
     to_open.clear();
     taken.clear();
+    met_busy = partial = false;
   }
   // Policies under which pages have owners: whether the thread runs natively until it meets a
   // shared page, instead of in the code cache; and whether it ever did.
   bool native() const { return thread_page_->native != 0; }
   bool was_native() const { return was_native_; }
   void SetNative(bool native) {
-    thread_page_->native = native ? 1 : 0;
+    thread_page_->native = native ? TRAPLINE_NATIVE_CODE : 0;
     was_native_ = was_native_ || native;
+  }
+  // Whether the thread, which counts as native, is about to run partial code (guest_code_cache.h),
+  // where the runtime's accesses are checked.
+  void SetInPartialCode(bool in) {
+    if (native()) thread_page_->native = in ? TRAPLINE_NATIVE_PARTIAL_CODE : TRAPLINE_NATIVE_CODE;
   }
   // Until then (CLOCK_MONOTONIC, nanoseconds) others leave the thread the pages that it has on
   // lease (AwaitLease). Set by its own thread, read by any.
@@ -133,6 +139,11 @@ class Carrier {
   // Pages that the thread may use natively, or will (AddressSpace::OpenOwn), of which that is to be
   // told. Its own thread's alone, as is `taken`: pages that it has taken while in the code cache.
   std::vector<PageRun> to_open, taken;
+  // Whether the thread's present stay in the code cache is one in partial code
+  // (guest_code_cache.h); then it counts as native, but for the few accesses that it makes in full
+  // code now and then. And whether the shared page that it has met last is one of those that stay
+  // shared.
+  bool partial = false, met_busy = false;
   // Whether the thread, which is in the code cache, will stay for a short time only.
   bool leaves_soon = false;
 

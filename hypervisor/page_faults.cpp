@@ -156,6 +156,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
     const bool adaptive = states_->policy() == SharingPolicy::kAdaptive;
     PageRun run = states_->Find(address.value, it->first, it->second.end);
     const std::uint64_t thread = carrier.thread_page().logical_thread;
+    carrier.met_busy = false;
     if (PageStates::IsSharedFor(run, thread) && adaptive && carrier.native() &&
         Reopen(carrier, AlignDown(address.value, kPageSize), write, it)) {
       run = states_->Find(address.value, it->first, it->second.end);
@@ -196,7 +197,14 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
 }
 
 FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write);
+  lock.unlock();
+  if (carrier.native()) TellOpened(carrier);
+  return verdict;
+}
+
+FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write) {
   auto it = FindRegion(address.value);
   if (it == regions_.end()) {
     if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;

@@ -183,13 +183,15 @@ std::string WhyRuntimeIsUnusable() {
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},again={},after={},settles={},settle={},redirect={},tracer={}",
+      "cache={},blocks={},start={},again={},after={},settles={},settle={},redirect={},partial={},"
+      "tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
       tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
       tracking.repeats ? 1 : 0, tracking.repeats_after, tracking.sector_uses ? 1 : 0,
-      tracking.settle_after, static_cast<int>(tracking.redirects), outer_tracer);
+      tracking.settle_after, static_cast<int>(tracking.redirects),
+      static_cast<int>(tracking.partial_code), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
     text += fmt::format("\n{}{}:{}", key, value.size(), value);
@@ -238,6 +240,8 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
   options.tracking.settle_after = static_cast<std::uint32_t>(std::max(number_after("settle="), 0));
   options.tracking.redirects =
       static_cast<RedirectRule>(std::clamp(number_after("redirect="), 0, 2));
+  options.tracking.partial_code =
+      static_cast<PartialCode>(std::clamp(number_after("partial="), 0, 2));
   options.tracking.engine = number_after("engine=") == 1 ? Engine::kCache : Engine::kStep;
   return options;
 }
@@ -287,6 +291,9 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
     if (rules.redirects == RedirectRule::kWherePaying &&
         options_.tracking.policy == SharingPolicy::kAdaptive)
       rules.redirects = RedirectRule::kNever;
+    rules.partial_code = rules.sector_uses && rules.redirects == RedirectRule::kNever
+                             ? options_.tracking.partial_code
+                             : PartialCode::kNever;
     rules.size = options_.tracking.cache_size;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };
@@ -914,6 +921,13 @@ void Process::PrintStatistics() {
           code.translated.code_bytes / 1024, code.flushes, code.refused));
       line(fmt::format("futex calls answered without leaving the guest: {} waits, {} wakes",
                        total.futex_waits, total.futex_wakes));
+    }
+    if (GuestCodeCache* const cache = tracking_->code_cache();
+        cache != nullptr && cache->partial_code() != PartialCode::kNever) {
+      line(fmt::format(
+          "partial code: {} stays, {} times in full code meanwhile; {} instructions met "
+          "shared pages",
+          total.partial_stays, total.partial_leaves, cache->sharing()));
     }
     if (GuestCodeCache* const cache = tracking_->code_cache();
         cache != nullptr && cache->leaves_out_settled_sectors()) {

@@ -51,6 +51,8 @@ struct TrackOptions {
   bool sector_uses = true;
   std::uint32_t settle_after = 20;  // ms; 0, for tests: at once, and all code is hot
   RedirectRule redirects = RedirectRule::kWherePaying;
+  // With sector_uses and without redirects.
+  PartialCode partial_code = PartialCode::kLongStays;
   bool from_start = false;  // tracking begins with the first thread, not with the second one
   // Globs on the names of modules whose accesses do (not) count, beside the built-in list.
   std::vector<std::string> track_modules, untrack_modules;

@@ -52,9 +52,11 @@ void GuestThread::FinishLeave() {
 }
 
 // Whether the thread has been in the code cache for so long that native code is worth a try: where
-// it meets no page that other threads use, it stays there (docs/detection.md, "Hot code").
+// it meets no page that other threads use, it stays there (docs/detection.md, "Hot code"). Or, for
+// the moment in full code, so long that partial code is.
 bool GuestThread::PrefersNative() {
-  return adaptive_ && !carrier_->native() && view_ == View::kClosed && !step_ &&
+  if (!adaptive_ || view_ != View::kClosed || step_) return false;
+  return (!carrier_->native() || carrier_->partial) &&
          GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;
 }
 
@@ -77,6 +79,7 @@ void GuestThread::StartTracked() {
   if (native) process_->tracking()->OnNative(*carrier_);
   carrier_->SetNative(native);
   carrier_->leaves_soon = false;
+  carrier_->partial = false;
   if (adaptive_) {
     GuestCodeCache::ThreadOf(*carrier_).leave_after =
         adaptive_->Start(ProcessorTime(), options.hot_after);
@@ -102,18 +105,42 @@ void GuestThread::GoNative() {
   }
   process_->address_space().OpenOwn(*carrier_);
   process_->tracking()->OnNative(*carrier_);
+  const bool ran_full_code = !carrier_->native();
   carrier_->SetNative(true);
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   thread.leave_requested = 0;
+  if (carrier_->partial && ran_full_code) {
+    thread.leave_after = partial_left_;
+    EnterPartial();
+    return;
+  }
+  carrier_->partial = false;
   const std::uint64_t now = ProcessorTime();
   adaptive_->BeginStint(now, thread.leave_after, carrier_->thread_page().repeats);
   NoteNativeEntry(now);
   BeginLease(*carrier_);
 }
 
+// The program, which is out of the cache, goes on in partial code; natively where it cannot, until
+// it meets a shared page.
+void GuestThread::EnterPartial() {
+  if (detached_ || place_ != Place::kProgram) return;
+  kvm_regs& registers = carrier_->vcpu().registers();
+  if (agent::Contains(registers.rip) || (registers.rflags & kFlagTrap) != 0) return;
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  const std::uint64_t address = code_cache()->Enter(thread, registers.rip, Coverage::kPartial);
+  if (address == 0) return;
+  thread.fs_base = fs_base();
+  thread.gs_base = gs_base();
+  process_->tracking()->SetFrames(*carrier_, ToRegisterFile(registers));
+  registers.rip = address;
+  carrier_->vcpu().MarkRegistersDirty();
+}
+
 // The program, out of the guest because of an exception, goes on in the code cache. False: the
 // instruction it is at cannot be run there.
 bool GuestThread::EnterCache() {
+  const bool busy = std::exchange(carrier_->met_busy, false);
   GuestCodeCache* const cache = code_cache();
   if (cache == nullptr || detached_ || place_ != Place::kException || step_) return false;
   const RegisterFile registers = Registers();
@@ -121,7 +148,15 @@ bool GuestThread::EnterCache() {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   Redirects* const redirects = cache->redirects();
   const std::uint64_t version = redirects != nullptr ? redirects->version() : 0;
-  const std::uint64_t address = cache->Enter(thread, registers.rip);
+  const bool was_native = adaptive_ && carrier_->native();
+  const Coverage coverage = was_native && busy && (carrier_->partial || PrefersPartial())
+                                ? Coverage::kPartial
+                                : Coverage::kFull;
+  if (coverage == Coverage::kPartial) {
+    cache->UpdatePartial();
+    cache->NoteSharing(registers.rip);
+  }
+  const std::uint64_t address = cache->Enter(thread, registers.rip, coverage);
   if (address == 0) return false;
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
@@ -131,17 +166,46 @@ bool GuestThread::EnterCache() {
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
   const std::vector<CallFrame> frames = process_->tracking()->SetFrames(*carrier_, caller);
-  const bool was_native = adaptive_ && carrier_->native();
   if (redirects != nullptr && was_native && view_ == View::kClosed &&
       exception_vector_ == kVectorPageFault && !agent::Contains(registers.rip))
     cache->Redirect(version, registers.rip, registers.gpr[kRsp], address, frames);
   EnterView(View::kClosed);
-  if (was_native) {
-    carrier_->SetNative(false);
-    thread.leave_after = EndStint(ProcessorTime(), registers.rip);
-  }
+  if (was_native) BeginStay(coverage, registers.rip);
   carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
   return true;
+}
+
+bool GuestThread::PrefersPartial() {
+  switch (code_cache()->partial_code()) {
+    case PartialCode::kNever:
+      return false;
+    case PartialCode::kLongStays:
+      return adaptive_->stays_long();
+    case PartialCode::kAlways:
+      break;
+  }
+  return true;
+}
+
+// The thread, which ran natively or in partial code, goes on at the program's `rip` in the cache:
+// a stint has ended, or an instruction of partial code has to be checked.
+void GuestThread::BeginStay(Coverage coverage, std::uint64_t rip) {
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  if (!carrier_->partial) {
+    thread.leave_after = EndStint(ProcessorTime(), rip);
+    carrier_->partial = coverage == Coverage::kPartial || PrefersPartial();
+    counters().partial_stays += carrier_->partial ? 1 : 0;
+  }
+  returned_at_ = rip;
+  carrier_->lease_end = 0;
+  if (coverage == Coverage::kPartial) return;
+  carrier_->SetNative(false);
+  if (!carrier_->partial) return;
+  // What the page is used for is not known yet, or the instruction is seldom where it is shared.
+  constexpr std::int64_t kBriefStay = 128;
+  ++counters().partial_leaves;
+  partial_left_ = std::exchange(thread.leave_after, kBriefStay);
+  carrier_->leaves_soon = true;
 }
 
 // The thread runs in the code cache from `now` on (processor time), where it came at the program's
@@ -262,10 +326,11 @@ void GuestThread::HandleCacheExit() {
   GuestCodeCache& cache = *code_cache();
   Vcpu& vcpu = carrier_->vcpu();
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  const Coverage coverage = cache.CoverageOf(vcpu.registers().rip);
   auto [target, address] = cache.Follow(thread, vcpu.registers().rip);
   if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
     process_->tracking()->MakeRoom(*carrier_);
-    address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event));
+    address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event), coverage);
   }
   vcpu.registers().rip = address != 0 ? address : target;
   vcpu.MarkRegistersDirty();
@@ -315,8 +380,30 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
   // An instruction that was copied as it is. If it has to be checked, it leaves the cache for that.
   const FaultVerdict verdict =
       space.Resolve(*carrier_, View::kClosed, {address}, write, false, Registers().rip);
-  if (verdict == FaultVerdict::kShared || verdict == FaultVerdict::kUntrackedCode) Detach();
+  if (verdict == FaultVerdict::kShared || verdict == FaultVerdict::kUntrackedCode) {
+    if (carrier_->native()) {
+      LeavePartial();
+    } else {
+      Detach();
+    }
+  }
   return verdict;
+}
+
+// A page fault in partial code: as if it had been the program's own.
+void GuestThread::LeavePartial() {
+  Vcpu& vcpu = carrier_->vcpu();
+  agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
+  const kvm_regs program = ProgramRegisters();
+  code_cache()->Leave(GuestCodeCache::ThreadOf(*carrier_));
+  const kvm_regs at_exit = std::exchange(vcpu.registers(), program);
+  vcpu.registers().rip = at_exit.rip;
+  vcpu.registers().rsp = at_exit.rsp;
+  vcpu.registers().rflags = at_exit.rflags;
+  vcpu.MarkRegistersDirty();
+  frame.rip = program.rip;
+  frame.rsp = program.rsp;
+  frame.rflags = program.rflags;
 }
 
 // Back to the code cache from a system call, if the code that made it is still there.

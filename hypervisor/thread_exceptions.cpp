@@ -139,6 +139,18 @@ void GuestThread::HandleException(unsigned vector) {
   ForceException(vector, error_code);
 }
 
+// Whether the program's present instruction may touch the program's `address`.
+bool GuestThread::Touches(std::uint64_t address) {
+  if (address >= kUserAddressEnd) return false;
+  const RegisterFile registers = Registers();
+  const auto instruction = process_->tracking()->DecodeAt(registers.rip);
+  if (!instruction) return true;
+  const MemoryAccessList accesses = Accesses(*instruction, registers);
+  return !accesses.complete() ||
+         std::any_of(accesses.begin(), accesses.end(),
+                     [&](const auto& access) { return address - access.address < access.size; });
+}
+
 // An instruction in the code cache faulted, at no address of the mirror: perhaps its address is
 // none that a program can have, and what is added for the mirror made another one of it. True: so
 // it was, and the signal that it gets natively is sent.
@@ -259,7 +271,10 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   }
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
-  if (cached && address - kMirrorOffset >= kUserAddressEnd && HandleImpossibleAccess()) return;
+  if (cached && address - kMirrorOffset >= kUserAddressEnd &&
+      !(code_cache()->IsPartial(rip) && Touches(address)) && HandleImpossibleAccess()) {
+    return;
+  }
   if (adaptive_) {
     AwaitLease(process_->address_space(), *carrier_,
                address >= kMirrorOffset ? address - kMirrorOffset : address);

@@ -226,7 +226,8 @@ int main(int argc, char** argv) {
   AtomicPlacesOptions atomics;
   std::string log_filter = "all";
   bool record_only = false;
-  std::string policy, engine, redirects = "where-paying", follow = "all";
+  std::string policy, engine, redirects = "where-paying", partial_code = "long-stays",
+                              follow = "all";
   std::vector<std::string> track, untrack;
   std::vector<std::string> command;
   // For the help text only.
@@ -313,6 +314,13 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->take_last()
       ->check(CLI::IsMember({"never", "where-paying", "always"}));
+  run->add_option(
+         "--partial-code", partial_code,
+         "For --policy=adaptive: in which stays in the code cache hot code is checked only "
+         "where it meets shared pages; never, long-stays or, for tests, always")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::IsMember({"never", "long-stays", "always"}));
   run->add_flag("--from-start", options.tracking.from_start,
                 "Check from the program's start on, not from its second thread; for tests");
   run->add_option("--detector", detection.detector,
@@ -383,7 +391,11 @@ int main(int argc, char** argv) {
   options.tracking.untrack_modules = untrack;
   options.tracking.engine = engine == "step" ? trapline::Engine::kStep : trapline::Engine::kCache;
   options.tracking.every_access = !log.path.empty() && log_filter == "all";
+  using trapline::PartialCode;
   using trapline::RedirectRule;
+  options.tracking.partial_code = partial_code == "never"    ? PartialCode::kNever
+                                  : partial_code == "always" ? PartialCode::kAlways
+                                                             : PartialCode::kLongStays;
   options.tracking.redirects = redirects == "never"    ? RedirectRule::kNever
                                : redirects == "always" ? RedirectRule::kAlways
                                                        : RedirectRule::kWherePaying;

@@ -295,17 +295,21 @@ std::uint64_t CodeCache::FollowLookup(std::uint64_t rip) {
   return address;
 }
 
-// Pairs are only ever filled once between flushes, so that no thread sees a key with another key's
-// address.
+// Between flushes a pair has one key only, so that no thread sees a key with another key's address.
 void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
-  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
-  for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
-    if (pair[0] == ~rip + 1) return;  // another thread has missed it, too
-    if (pair[1] != 0) continue;
-    placed_.push_back(static_cast<std::uint32_t>(rip % kTablePairs + i));
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  const auto set = [&](std::uint64_t number) {
+    std::uint64_t* const pair = pairs + 2 * number;
     __atomic_store_n(&pair[1], address, __ATOMIC_RELEASE);
     __atomic_store_n(&pair[0], ~rip + 1, __ATOMIC_RELEASE);
-    return;
+  };
+  if (const auto vacated = vacated_.extract(rip)) return set(vacated.mapped());
+  for (std::uint64_t number = rip % kTablePairs, i = 0; i < kProbes; ++i, ++number) {
+    const std::uint64_t* const pair = pairs + 2 * number;
+    if (pair[0] == ~rip + 1) return;  // another thread has missed it, too
+    if (pair[1] != 0) continue;
+    placed_.push_back(static_cast<std::uint32_t>(number));
+    return set(number);
   }
   ++unplaced_;
 }
@@ -314,7 +318,9 @@ void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
 void CodeCache::ClearTable(std::uint64_t rip) {
   auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
   for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
-    if (pair[0] == ~rip + 1) __atomic_store_n(&pair[0], kNoKey, __ATOMIC_RELEASE);
+    if (pair[0] != ~rip + 1) continue;
+    __atomic_store_n(&pair[0], kNoKey, __ATOMIC_RELEASE);
+    vacated_[rip] = static_cast<std::uint32_t>(rip % kTablePairs + i);
   }
 }
 
@@ -366,7 +372,27 @@ void CodeCache::RemoveAll() {
   entries_.clear();
 }
 
+void CodeCache::TakeHot(const std::function<void(std::uint64_t rip)>& visit) {
+  std::erase_if(cold_, [&](const auto& instruction) {
+    const auto& [rip, site] = instruction;
+    const bool hot = __atomic_load_n(&site->cold, __ATOMIC_RELAXED) <= 0;  // the guest counts
+    if (hot) visit(rip);
+    return hot;
+  });
+}
+
+void CodeCache::ForgetCold(const std::function<bool(std::uint64_t rip)>& changed) {
+  std::erase_if(cold_, [&](const auto& instruction) { return changed(instruction.first); });
+}
+
+std::optional<std::int16_t> CodeCache::ColdChecks(std::uint64_t rip) const {
+  const auto found = cold_.find(rip);
+  if (found == cold_.end()) return std::nullopt;
+  return __atomic_load_n(&found->second->cold, __ATOMIC_RELAXED);
+}
+
 void CodeCache::Flush() {
+  cold_.clear();
   entries_.clear();
   regions_.clear();
   links_.clear();
@@ -379,6 +405,7 @@ void CodeCache::Flush() {
     pairs[2 * number + 1] = 0;
   }
   placed_.clear();
+  vacated_.clear();
   ++statistics_.flushes;
 }
 

@@ -78,6 +78,8 @@ struct TranslatorOptions {
   std::function<Instrument(std::uint64_t rip)> instrument;
   // Whether the plain load or store at `rip` is an atomic operation; none if empty.
   std::function<bool(std::uint64_t rip)> is_atomic;
+  // With `leaving_out`: AccessSite::cold of the instruction at `rip`, in place of its cold_checks.
+  std::function<std::int16_t(std::uint64_t rip)> cold_checks;
   // Atomic operations call the handler a second time when they are done, with a site whose `done`
   // is set.
   bool after_atomic = false;
@@ -166,6 +168,14 @@ class CodeCache {
   // There is no room for another region, or none in the lookup table for too many of its targets.
   bool full() const;
 
+  // visit(rip) for each instruction that has become hot since the last call (AccessSite::cold): all
+  // of it that is checked one access at a time.
+  void TakeHot(const std::function<void(std::uint64_t rip)>& visit);
+  // What has been checked so far is forgotten, of other code at the same addresses.
+  void ForgetCold(const std::function<bool(std::uint64_t rip)>& changed);
+  // AccessSite::cold of the instruction, unless it is not translated or has become hot.
+  std::optional<std::int16_t> ColdChecks(std::uint64_t rip) const;
+
   // Runs the code at registers.rip natively until it returns to `stop` or meets an instruction that
   // must be stepped, whose address rip then is. All other registers are read from and left in
   // `registers`. If save_vector_state is set, so is the vector state: registers.xsave is an image
@@ -249,6 +259,8 @@ class CodeCache {
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
   const AccessSite* NewSite(const AccessSite& site) { return Place(site); }
+  // `site` is that of the check which covers the instruction at `rip`.
+  void NoteSite(std::uint64_t rip, const AccessSite* site) { cold_[rip] = site; }
   const ElementSites* NewSites(const ElementSites& sites) { return Place(sites); }
   template <class Sites>
   const Sites* Place(const Sites& sites);
@@ -282,7 +294,11 @@ class CodeCache {
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by first cache address
   std::vector<Link> links_;
   std::vector<std::uint32_t> placed_;  // numbers of pairs in use
+  // Pairs that lost their key since, by that.
+  std::unordered_map<std::uint64_t, std::uint32_t> vacated_;
   std::vector<std::unique_ptr<Instruction>> site_instructions_;
+  // Instructions not known to be hot, and the sites that will tell.
+  std::unordered_map<std::uint64_t, const AccessSite*> cold_;
   CacheStatistics statistics_;
 };
 

@@ -92,7 +92,9 @@ bool RegionBuilder::Discover(std::uint64_t rip) {
       const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
                                     : options_.instrument      ? options_.instrument(at)
                                                                : Instrument::kCheck;
-      item.instrument = instrument != Instrument::kNone;
+      // An instrumented one leaves the cache when it sets the trap flag.
+      const bool pops_flags = item.in.map == kMapOneByte && item.in.opcode == 0x9d;
+      item.instrument = instrument != Instrument::kNone || pops_flags;
       item.check = instrument == Instrument::kCheck;
       item.only_reads = OnlyReadsMemory(item.in);
       item.atomic =
@@ -195,6 +197,8 @@ void RegionBuilder::Publish() {
   cache_.blocks_ += blocks;
   cache_.statistics_.links += links_.size();
   cache_.statistics_.stepped += stepped_;
+  region_->mappings.shrink_to_fit();
+  region_->instructions.shrink_to_fit();
   region_->end = region_->begin + out_.bytes().size();
   const std::uint64_t begin = region_->begin;
   cache_.regions_[begin] = std::move(region_);

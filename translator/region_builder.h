@@ -137,8 +137,10 @@ class RegionBuilder {
   struct Checked {
     MemoryOperand operand;
     bool write;
+    const AccessSite* site;
   };
-  bool AlreadyChecked(const MemoryOperand& operand) const;
+  // By which the operand has been checked in this block; null: it has not.
+  const AccessSite* AlreadyChecked(const MemoryOperand& operand) const;
   void ForgetChecks(const Item& item);
 
   // --- leaving

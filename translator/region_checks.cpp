@@ -13,8 +13,8 @@ constexpr unsigned kFlagSearch = 16;  // instructions of called functions looked
 
 }  // namespace
 
-bool RegionBuilder::AlreadyChecked(const MemoryOperand& operand) const {
-  return std::any_of(checked_.begin(), checked_.end(), [&](const Checked& checked) {
+const AccessSite* RegionBuilder::AlreadyChecked(const MemoryOperand& operand) const {
+  const auto found = std::find_if(checked_.begin(), checked_.end(), [&](const Checked& checked) {
     const MemoryOperand& other = checked.operand;
     return other.base == operand.base && other.index == operand.index &&
            other.scale == operand.scale && other.displacement == operand.displacement &&
@@ -22,6 +22,7 @@ bool RegionBuilder::AlreadyChecked(const MemoryOperand& operand) const {
            other.address_is_32_bits == operand.address_is_32_bits && other.size == operand.size &&
            (checked.write || !operand.writes);
   });
+  return found != checked_.end() ? found->site : nullptr;
 }
 
 void RegionBuilder::ForgetChecks(const Item& item) {
@@ -49,15 +50,18 @@ void RegionBuilder::EmitSimpleCheck(const Item& item, const MemoryOperand& opera
   if (seen.base == kRip) seen.displacement += static_cast<std::int64_t>(item.next());
   if (item.only_reads) seen.writes = false;
   const bool filtered = options_.filter && !item.atomic;
-  if (filtered && !item.only_reads && AlreadyChecked(seen)) return;
-  const AccessSite* const placed = cache_.NewSite(SiteOf(item, operand));
+  const AccessSite* const checked = filtered && !item.only_reads ? AlreadyChecked(seen) : nullptr;
+  const AccessSite* const placed =
+      checked != nullptr ? checked : cache_.NewSite(SiteOf(item, operand));
+  if (options_.leaving_out) cache_.NoteSite(item.rip, placed);
+  if (checked != nullptr) return;
   if (!filtered) {
     const std::uint8_t address = EmitAddressToKeep(item, operand);
     out_.StoreAbsolute(address, Slot(offsetof(CacheThread, access_address)));
     EmitSlowCall(placed, cache_.slow_stub_);
     return;
   }
-  checked_.push_back({seen, seen.writes});
+  checked_.push_back({seen, seen.writes, placed});
   if (options_.leaving_out) {
     EmitSectorCheck(item, operand, seen, placed);
   } else {
@@ -389,7 +393,10 @@ AccessSite RegionBuilder::SiteOf(const Item& item, const MemoryOperand& operand)
   site.atomic = item.atomic;
   site.locked = item.in.atomic;
   site.exchange = item.in.atomic && IsExchange(item.in);
-  if (options_.leaving_out) site.cold = options_.leaving_out->cold_checks;
+  if (options_.leaving_out) {
+    site.cold =
+        options_.cold_checks ? options_.cold_checks(item.rip) : options_.leaving_out->cold_checks;
+  }
   return site;
 }
 

@@ -283,5 +283,18 @@ TEST(AdaptivePolicy, RepeatsShortenWhatCountsAsUseful) {
   EXPECT_EQ(does_not.Stint(kRefill + kExit / kGainOverRepeats - 1), 2 * kShortest);
 }
 
+// Stays are long once native code has not paid for some time, until it does again.
+TEST(AdaptivePolicy, StaysBecomeLong) {
+  Thread thread;
+  unsigned stints = 0;
+  while (!thread.policy.stays_long()) {
+    ASSERT_LE(thread.Stint(kTooShort), 8192);
+    ASSERT_LT(++stints, 6u);
+  }
+  EXPECT_EQ(stints, 4u);
+  for (stints = 0; thread.policy.stays_long(); ++stints) thread.Stint(kAlwaysPays);
+  EXPECT_EQ(stints, 1u);
+}
+
 }  // namespace
 }  // namespace trapline

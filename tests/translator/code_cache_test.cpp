@@ -521,8 +521,8 @@ class LowBytes {
   void* const memory_;
 };
 
-// With every access checked, with the filter and with what settled sectors leave out; calls with
-// frames and without.
+// With every access checked, with the filter, with what settled sectors leave out, and with some
+// instructions as they were; calls with frames and without.
 void ExpectSameStates(const void* function, const Arguments& arguments,
                       const std::function<void()>& prepare) {
   constexpr std::size_t kUses = 1u << 23, kAreas = 1u << 20, kStates = 4096;
@@ -546,6 +546,12 @@ void ExpectSameStates(const void* function, const Arguments& arguments,
     options.leaving_out->area_uses = Value(uses) + kUses + kStates;
     options.leaving_out->area_bits = 12;
     ExpectSameStates(function, arguments, prepare, options, false);
+    for (const unsigned one_in : {2, 3, 5}) {
+      options.instrument = [one_in](std::uint64_t rip) {
+        return rip % one_in == 0 ? Instrument::kNone : Instrument::kCheck;
+      };
+      ExpectSameStates(function, arguments, prepare, options, false);
+    }
   }
 }
 TEST(Recover, Loop) { ExpectSameStates(Pointer(SumNumbers), {Value(g_numbers), 20}, FillNumbers); }
@@ -705,6 +711,94 @@ TEST(CodeCache, CrowdedTable) {
   }
   EXPECT_TRUE(cache.full());
   munmap(code, kStride * kCopies);
+}
+
+// Code that is invalidated again and again needs no more room in the table for it.
+TEST(CodeCache, VacatedPairs) {
+  constexpr std::uint64_t kStride = 65536;  // addresses that share a pair
+  constexpr unsigned kCopies = 8;           // as many as there is room for
+  auto* const code = static_cast<std::uint8_t*>(
+      mmap(nullptr, kStride * kCopies, PROT_READ | PROT_WRITE | PROT_EXEC,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(code, MAP_FAILED);
+  // mov $I, %eax; ret, and a caller: call *%rdi; ret
+  for (unsigned i = 0; i < kCopies; ++i) {
+    const std::uint8_t copy[] = {0xb8, static_cast<std::uint8_t>(i), 0, 0, 0, 0xc3};
+    std::memcpy(code + i * kStride, copy, sizeof copy);
+  }
+  const std::uint8_t caller[] = {0xff, 0xd7, 0xc3};
+  std::memcpy(code + 64, caller, sizeof caller);
+  CodeCache cache(RecordingOptions());
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  const auto call = [&](unsigned i) {
+    RegisterFile registers = RegistersFor(code + 64, {Value(code + i * kStride)}, kStop);
+    EXPECT_EQ(cache.Run(registers, kStop), CodeCache::RunResult::kStopped);
+    return registers.gpr[kRax];
+  };
+  for (unsigned i = 0; i < kCopies; ++i) ASSERT_EQ(call(i), i);
+  for (unsigned round = 0; round < 100; ++round) {
+    const unsigned i = round % kCopies;
+    cache.Invalidate(Value(code + i * kStride), Value(code + i * kStride) + 1);
+    ASSERT_EQ(call(i), i);
+    const std::uint64_t exits = cache.statistics().exits;
+    ASSERT_EQ(call(i), i);
+    ASSERT_EQ(cache.statistics().exits, exits + 1) << "it is found in the table";
+  }
+  munmap(code, kStride * kCopies);
+}
+
+// What is checked often becomes hot, once, with what is covered by its check; and what was checked
+// before need not begin anew.
+TEST(CodeCache, TakeHot) {
+  constexpr std::size_t kUses = 1u << 23;
+  constexpr std::int16_t kChecks = 7;
+  const LowBytes memory(kUses + 2);
+  ASSERT_NE(memory.bytes(), nullptr);
+  // mov (%rdi), %rax; add %rax, 8(%rdi); mov 8(%rdi), %rax; mov (%rdi), %rcx; ret
+  static const std::uint8_t kCode[] = {0x48, 0x8b, 0x07, 0x48, 0x01, 0x47, 0x08, 0x48,
+                                       0x8b, 0x47, 0x08, 0x48, 0x8b, 0x0f, 0xc3};
+  static std::int16_t coldest;
+  TranslatorOptions options = RecordingOptions();
+  options.filter = true;
+  options.leaving_out = {Value(memory.bytes()), Value(memory.bytes()) + kUses, 9, kChecks};
+  options.handler = [](const AccessSite* site, std::uint64_t, const RegisterFile*) {
+    if (site->rip == Value(kCode)) return;
+    coldest = std::max(coldest, site->cold);
+    if (site->cold > 0) --site->cold;
+  };
+  std::uint64_t numbers[2] = {1, 2};
+  constexpr std::uint64_t kStop = 0x7ffffff0000;
+  CodeCache cache(options);
+  const auto run = [&](CodeCache& in) {
+    RegisterFile registers = RegistersFor(kCode, {Value(numbers)}, kStop);
+    EXPECT_EQ(in.Run(registers, kStop), CodeCache::RunResult::kStopped);
+  };
+  const auto hot = [&] {
+    std::set<std::uint64_t> found;
+    cache.TakeHot([&](std::uint64_t rip) { EXPECT_TRUE(found.insert(rip - Value(kCode)).second); });
+    return found;
+  };
+  for (std::int16_t i = 1; i < kChecks; ++i) run(cache);
+  EXPECT_EQ(hot(), (std::set<std::uint64_t>{}));
+  run(cache);
+  EXPECT_EQ(hot(), (std::set<std::uint64_t>{3, 7, 14})) << "not what reads (%rdi)";
+  run(cache);
+  EXPECT_EQ(hot(), (std::set<std::uint64_t>{}));
+  cache.RemoveAll();
+  cache.Flush();
+  for (std::int16_t i = 0; i < kChecks; ++i) run(cache);
+  EXPECT_EQ(hot(), (std::set<std::uint64_t>{3, 7, 14})) << "translated anew";
+
+  EXPECT_EQ(coldest, kChecks);
+  coldest = 0;
+  EXPECT_EQ(cache.ColdChecks(Value(kCode)), kChecks);
+  EXPECT_EQ(cache.ColdChecks(Value(kCode) + 3), std::nullopt);
+  options.cold_checks = [&](std::uint64_t rip) {
+    return static_cast<std::int16_t>(cache.ColdChecks(rip).value_or(1));
+  };
+  CodeCache other(options);
+  run(other);
+  EXPECT_EQ(coldest, 1);
 }
 
 // An instruction that is to be reported, and would exit otherwise.

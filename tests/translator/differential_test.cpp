@@ -921,7 +921,8 @@ class FilteredSequences : public Sequences {
     EXPECT_GT(g_handled, 1000u);
   }
   // Hot code need not tell of every second sector; with areas it has to ask again for each.
-  void WithSectors(Form form, bool areas = false) {
+  // `partly`: every third place is as it was.
+  void WithSectors(Form form, bool areas = false, bool partly = false) {
     constexpr std::size_t kUses = 1u << 23, kStates = 2, kAreaBits = 12;
     constexpr std::size_t kAreas = std::size_t{1} << (32 - kAreaBits);
     void* const memory = mmap(nullptr, kUses + kStates + kAreas, PROT_READ | PROT_WRITE,
@@ -942,8 +943,15 @@ class FilteredSequences : public Sequences {
       options.leaving_out->area_uses = address + kUses + kStates;
       options.leaving_out->area_bits = kAreaBits;
     }
+    if (partly) {
+      options.instrument = [](std::uint64_t rip) {
+        return rip % 3 == 0 ? Instrument::kNone : Instrument::kCheck;
+      };
+    }
     // The same with every access told.
-    MakeCache({});
+    TranslatorOptions all;
+    all.instrument = options.instrument;
+    MakeCache(all);
     all_told_ = std::move(cache_);
     MakeFilteredCache(options);
     told_of_ = [&](std::uint64_t entry, const RegisterFile& registers) {
@@ -965,6 +973,8 @@ TEST_F(FilteredSequences, LeavingOut) { WithSectors(Form::kStraightOn); }
 TEST_F(FilteredSequences, LeavingOutAndBranches) { WithSectors(Form::kBranches); }
 TEST_F(FilteredSequences, LeavingOutAndOneBase) { WithSectors(Form::kOneBase); }
 TEST_F(FilteredSequences, LeavingOutByAreas) { WithSectors(Form::kOneBase, true); }
+TEST_F(FilteredSequences, PartlyWithBranches) { WithSectors(Form::kBranches, false, true); }
+TEST_F(FilteredSequences, PartlyWithOneBase) { WithSectors(Form::kOneBase, true, true); }
 
 }  // namespace
 }  // namespace trapline
