@@ -29,15 +29,15 @@ GUEST_PROGRAMS = ["threads_(create_join|cancel_async|condvar_pingpong|tls_initia
                   "signals_.*(frame|vector|avx|nest|altstack|fault|tgkill|timer|restart|step|trap).*",
                   "processes_(fork_[^w]|vfork|spawn_a|exec_[^el]|wait).*"]
 
-# Those that go over to the code cache by themselves.
-REDIRECTED = ["threads_shared_pages_registers", "threads_condvar_pingpong"]
+# Those that go over to the code cache by themselves, and those that are in partial code.
+SHARING = ["threads_shared_pages_registers", "threads_condvar_pingpong"]
 
 # Detection: programs of tests/races, clean or not as their names say. Debug information does not fit into the machine,
 # so none that need it.
 RACE_PROGRAMS = ["sync/mutex_*", "sync/barrier_*", "sync/rwlock_read_*", "sync/semaphore_clean", "threads/create_*",
                  "threads/join_*", "instructions/*_race", "memory/page_crossing_*", "memory/stack_race", "memory/reuse_*",
                  "libc/memcpy_*", "system/pipe_*", "system/fork_*", "system/signal_handler_clean",
-                 "atomics/xchg_spinlock_clean"]
+                 "atomics/xchg_spinlock_clean", "patterns/partial_*"]
 
 def guest_list(path):
     """(name, tags, exit status as a shell has it, variants) of each guest program."""
@@ -65,8 +65,8 @@ def test_list(options):
                     programs.append((options.guest_dir / file, f"/guest/{file}"))
                     lines.append(f"guest-{file} {options.limit} {status} /guest/{file}")
     programs += [(path, f"/guest/{path.name}") for path in sorted(options.guest_dir.glob("*.so"))]
-    programs += [(options.guest_dir / name, f"/guest/{name}") for name in REDIRECTED]
-    lines += [f"redirected-{name} {options.limit} 0 /guest/{name}" for name in REDIRECTED]
+    programs += [(options.guest_dir / name, f"/guest/{name}") for name in SHARING]
+    lines += [f"{how}-{name} {options.limit} 0 /guest/{name}" for how in ("redirected", "partial") for name in SHARING]
     patterns = ",".join(f"{pattern}.O0" for pattern in RACE_PROGRAMS)
     subprocess.run([ROOT_OF_TESTS / "races" / "run.py", "--build-only", f"--filter={patterns}",
                     f"--directory={options.race_dir}"], check=True, stdout=subprocess.DEVNULL)
