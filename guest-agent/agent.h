@@ -123,7 +123,7 @@ struct ThreadCounters {
   std::uint64_t returns;         // to the code cache from there
   std::uint64_t redirects;       // ... without leaving the guest
   std::uint64_t partial_stays;   // in partial code (hypervisor/guest_code_cache.h)
-  std::uint64_t partial_leaves;  // for full code, as it may begin
+  std::uint64_t partial_leaves;  // ... for a few accesses in full code
 
   void Add(const ThreadCounters& other) {
     futex_waits += other.futex_waits;

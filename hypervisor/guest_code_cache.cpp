@@ -71,9 +71,8 @@ GuestCodeCache::GuestCodeCache(Machine& machine, AddressSpace& space, Rules rule
       size_(rules_.size),
       ring0_system_calls_(machine.host().syscall_arrives_in_ring0) {
   machine.ShowCodeCache(rules_.repeats);
-  MakeHalf(Coverage::kFull, 0);
-  exit_offset_ = present(Coverage::kFull).exit_address() - TRAPLINE_CACHE_CODE;
-  leave_offset_ = present(Coverage::kFull).leave_address() - TRAPLINE_CACHE_CODE;
+  exit_offset_ = present(Coverage::kFull).exit_address() - CodeOf(Coverage::kFull);
+  leave_offset_ = present(Coverage::kFull).leave_address() - CodeOf(Coverage::kFull);
   if (rules_.redirects != RedirectRule::kNever) {
     redirects_ = std::make_unique<Redirects>(machine, rules_.redirects);
     DropRedirects();
@@ -104,10 +103,8 @@ void GuestCodeCache::MakeHalf(Coverage coverage, unsigned number) {
     options.cold_checks = [this](std::uint64_t rip) { return ColdChecks(rip); };
   }
   options.shadow_stack = true;
-  constexpr unsigned kHalves = 2;
-  options.code_size = static_cast<std::uint32_t>(SizeOf(coverage) / kHalves);
-  options.memory = {(partial ? TRAPLINE_PARTIAL_CODE : TRAPLINE_CACHE_CODE) +
-                        std::uint64_t{number} * options.code_size,
+  options.code_size = static_cast<std::uint32_t>(HalfSizeOf(coverage));
+  options.memory = {CodeOf(coverage) + number * HalfSizeOf(coverage),
                     (partial ? TRAPLINE_PARTIAL_TABLE : TRAPLINE_CACHE_TABLE) +
                         std::uint64_t{number} * TRAPLINE_CACHE_TABLE_STRIDE,
                     (partial ? TRAPLINE_PARTIAL_SITES : TRAPLINE_CACHE_SITES) +
@@ -117,12 +114,16 @@ void GuestCodeCache::MakeHalf(Coverage coverage, unsigned number) {
   // It is translated anew each time that another instruction is found to meet shared pages.
   if (partial) options.max_instructions = 256;
   if (size_.blocks != 0) {
-    options.max_blocks = std::max(size_.blocks, CodeCacheSize::kFewestBlocks) / kHalves;
+    options.max_blocks = std::max(size_.blocks, CodeCacheSize::kFewestBlocks) / 2;
     // A region has at most one block for each instruction.
     options.max_instructions = std::min(options.max_instructions, options.max_blocks / 2);
   }
-  halves_[2 * static_cast<unsigned>(coverage) + number] = {
-      std::make_unique<CodeCache>(std::move(options)), ++generation_};
+  HalfAt(coverage, number) = {std::make_unique<CodeCache>(std::move(options)), ++generation_};
+}
+
+CodeCache& GuestCodeCache::present(Coverage coverage) {
+  if (PresentHalf(coverage).cache == nullptr) MakeHalf(coverage, PresentNumber(coverage));
+  return *PresentHalf(coverage).cache;
 }
 
 Instrument GuestCodeCache::InstrumentAt(Coverage coverage, std::uint64_t rip) {
@@ -160,7 +161,6 @@ void GuestCodeCache::UpdatePartial() {
     if (hot_.insert(rip).second && !sharing_.contains(rip)) hot.push_back(rip);
   };
   present(Coverage::kFull).TakeHot(note);
-  if (PresentHalf(Coverage::kPartial).cache == nullptr) return;
   CodeCache& code = present(Coverage::kPartial);
   code.TakeHot(note);
   // No thread need have learned that a site leaves out reads (guest-agent/repeats.cpp, kSoonHot).
@@ -206,9 +206,8 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
 
 bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
   if (!Contains(rip)) return false;
-  const bool partial = IsPartial(rip);
-  const std::uint64_t half = SizeOf(CoverageOf(rip)) / 2;
-  const std::uint64_t at = (rip - (partial ? TRAPLINE_PARTIAL_CODE : TRAPLINE_CACHE_CODE)) % half;
+  const Coverage coverage = CoverageOf(rip);
+  const std::uint64_t at = (rip - CodeOf(coverage)) % HalfSizeOf(coverage);
   // RIP is on the `out` or behind it.
   return at == offset || at == offset + agent::kOutLength;
 }
@@ -254,9 +253,8 @@ bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock, Coverage cover
   constexpr unsigned kRounds = 400;
   constexpr auto kRound = std::chrono::microseconds(50);
   const std::uint64_t before = PresentHalf(coverage).generation;
-  unsigned& present_number = present_[static_cast<unsigned>(coverage)];
-  const unsigned number = 1 - present_number;
-  Half& other = halves_[2 * static_cast<unsigned>(coverage) + number];
+  const unsigned number = 1 - PresentNumber(coverage);
+  Half& other = HalfAt(coverage, number);
   for (unsigned round = 0; round < kRounds; ++round) {
     if (!IsUsed(coverage, other.generation)) {
       if (other.cache == nullptr) {
@@ -267,7 +265,7 @@ bool GuestCodeCache::MakeRoom(std::unique_lock<std::mutex>& lock, Coverage cover
         other.generation = ++generation_;
       }
       present(coverage).RemoveAll();
-      present_number = number;
+      PresentNumber(coverage) = number;
       DropRedirects();
       ++flushes_;
       return true;
@@ -293,7 +291,6 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
 
 std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip, Coverage coverage) {
   std::unique_lock lock(mutex_);
-  if (PresentHalf(coverage).cache == nullptr) MakeHalf(coverage, 0);
   // A region that jumps to refused code ends in a block for it, which only leaves.
   const bool refused = rules_.refuses && rules_.refuses(rip);
   return Translate(lock, thread, coverage,
@@ -303,8 +300,7 @@ std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip, Cove
 void GuestCodeCache::NoteSharing(std::uint64_t rip) {
   const std::lock_guard lock(mutex_);
   if (!space_.IsTrackedCode(rip)) return;
-  if (sharing_.insert(rip).second && PresentHalf(Coverage::kPartial).cache != nullptr)
-    present(Coverage::kPartial).Invalidate(rip, rip + 1);
+  if (sharing_.insert(rip).second) present(Coverage::kPartial).Invalidate(rip, rip + 1);
 }
 
 GuestCodeCache::Continuation GuestCodeCache::Follow(CacheThread& thread, std::uint64_t rip) {

@@ -92,10 +92,10 @@ class GuestCodeCache {
 
   // Whether `rip` is in the cache; its stubs too.
   bool Contains(std::uint64_t rip) const {
-    return rip - TRAPLINE_CACHE_CODE < size_.bytes || IsPartial(rip);
+    return rip - CodeOf(Coverage::kFull) < SizeOf(Coverage::kFull) || IsPartial(rip);
   }
   bool IsPartial(std::uint64_t rip) const {
-    return rip - TRAPLINE_PARTIAL_CODE < SizeOf(Coverage::kPartial);
+    return rip - CodeOf(Coverage::kPartial) < SizeOf(Coverage::kPartial);
   }
   Coverage CoverageOf(std::uint64_t rip) const {
     return IsPartial(rip) ? Coverage::kPartial : Coverage::kFull;
@@ -165,17 +165,24 @@ class GuestCodeCache {
   };
 
   bool IsOut(std::uint64_t rip, std::uint64_t offset) const;
+  // Where code of a coverage lies, and how much there may be of it.
+  static std::uint64_t CodeOf(Coverage coverage) {
+    return coverage == Coverage::kFull ? TRAPLINE_CACHE_CODE : TRAPLINE_PARTIAL_CODE;
+  }
   std::uint64_t SizeOf(Coverage coverage) const {
     return coverage == Coverage::kFull ? size_.bytes : size_.bytes / 2;
   }
-  Half& PresentHalf(Coverage coverage) {
-    return halves_[2 * static_cast<unsigned>(coverage) + present_[static_cast<unsigned>(coverage)]];
+  std::uint64_t HalfSizeOf(Coverage coverage) const { return SizeOf(coverage) / 2; }
+  Half& HalfAt(Coverage coverage, unsigned number) {
+    return halves_[2 * static_cast<unsigned>(coverage) + number];
   }
-  CodeCache& present(Coverage coverage) { return *PresentHalf(coverage).cache; }
+  unsigned& PresentNumber(Coverage coverage) { return present_[static_cast<unsigned>(coverage)]; }
+  Half& PresentHalf(Coverage coverage) { return HalfAt(coverage, PresentNumber(coverage)); }
+  // Of the present half, made when first asked for.
+  CodeCache& present(Coverage coverage);
   Half& HalfOf(std::uint64_t rip) {
-    if (IsPartial(rip))
-      return halves_[2 + (rip - TRAPLINE_PARTIAL_CODE) / (SizeOf(Coverage::kPartial) / 2)];
-    return halves_[(rip - TRAPLINE_CACHE_CODE) / (size_.bytes / 2)];
+    const Coverage coverage = CoverageOf(rip);
+    return HalfAt(coverage, static_cast<unsigned>((rip - CodeOf(coverage)) / HalfSizeOf(coverage)));
   }
   void MakeHalf(Coverage coverage, unsigned number);
   Instrument InstrumentAt(Coverage coverage, std::uint64_t rip);

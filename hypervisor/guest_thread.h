@@ -165,11 +165,12 @@ class GuestThread {
   bool OwesAccess();
   void GoNative();
   bool EnterCache();
+  std::vector<CallFrame> FillCacheThread(const RegisterFile& registers);
   void EnterPartial();
   void LeavePartial();
   bool PrefersPartial();
   void BeginStay(Coverage coverage, std::uint64_t rip);
-  std::int64_t EndStint(std::uint64_t now, std::uint64_t rip);
+  std::int64_t EndStint(std::uint64_t now);
   void NoteNativeEntry(std::uint64_t now);
   void MayBeRedirected();
   std::optional<std::uint64_t> InRedirect();

@@ -121,6 +121,18 @@ void GuestThread::GoNative() {
   BeginLease(*carrier_);
 }
 
+// What code in the cache must know of a program that comes from outside with these registers.
+// Returns its calls, innermost first.
+std::vector<CallFrame> GuestThread::FillCacheThread(const RegisterFile& registers) {
+  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  thread.fs_base = fs_base();
+  thread.gs_base = gs_base();
+  RegisterFile caller = registers;
+  if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
+    caller.gpr[kRsp] += sizeof caller.rip;
+  return process_->tracking()->SetFrames(*carrier_, caller);
+}
+
 // The program, which is out of the cache, goes on in partial code; natively where it cannot, until
 // it meets a shared page.
 void GuestThread::EnterPartial() {
@@ -130,9 +142,7 @@ void GuestThread::EnterPartial() {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   const std::uint64_t address = code_cache()->Enter(thread, registers.rip, Coverage::kPartial);
   if (address == 0) return;
-  thread.fs_base = fs_base();
-  thread.gs_base = gs_base();
-  process_->tracking()->SetFrames(*carrier_, ToRegisterFile(registers));
+  FillCacheThread(ToRegisterFile(registers));
   registers.rip = address;
   carrier_->vcpu().MarkRegistersDirty();
 }
@@ -158,14 +168,9 @@ bool GuestThread::EnterCache() {
   }
   const std::uint64_t address = cache->Enter(thread, registers.rip, coverage);
   if (address == 0) return false;
-  thread.fs_base = fs_base();
-  thread.gs_base = gs_base();
   if (process_->tracking()->static_runtime() != nullptr)
     runtime_calls_.InProgram(*process_->tracking(), registers.gpr[kRsp]);
-  RegisterFile caller = registers;
-  if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
-    caller.gpr[kRsp] += sizeof caller.rip;
-  const std::vector<CallFrame> frames = process_->tracking()->SetFrames(*carrier_, caller);
+  const std::vector<CallFrame> frames = FillCacheThread(registers);
   if (redirects != nullptr && was_native && view_ == View::kClosed &&
       exception_vector_ == kVectorPageFault && !agent::Contains(registers.rip))
     cache->Redirect(version, registers.rip, registers.gpr[kRsp], address, frames);
@@ -176,15 +181,9 @@ bool GuestThread::EnterCache() {
 }
 
 bool GuestThread::PrefersPartial() {
-  switch (code_cache()->partial_code()) {
-    case PartialCode::kNever:
-      return false;
-    case PartialCode::kLongStays:
-      return adaptive_->stays_long();
-    case PartialCode::kAlways:
-      break;
-  }
-  return true;
+  const PartialCode rule = code_cache()->partial_code();
+  return rule == PartialCode::kAlways ||
+         (rule == PartialCode::kLongStays && adaptive_->stays_long());
 }
 
 // The thread, which ran natively or in partial code, goes on at the program's `rip` in the cache:
@@ -192,7 +191,7 @@ bool GuestThread::PrefersPartial() {
 void GuestThread::BeginStay(Coverage coverage, std::uint64_t rip) {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   if (!carrier_->partial) {
-    thread.leave_after = EndStint(ProcessorTime(), rip);
+    thread.leave_after = EndStint(ProcessorTime());
     carrier_->partial = coverage == Coverage::kPartial || PrefersPartial();
     counters().partial_stays += carrier_->partial ? 1 : 0;
   }
@@ -208,12 +207,11 @@ void GuestThread::BeginStay(Coverage coverage, std::uint64_t rip) {
   carrier_->leaves_soon = true;
 }
 
-// The thread runs in the code cache from `now` on (processor time), where it came at the program's
-// `rip`. Returns how many accesses it makes there.
-std::int64_t GuestThread::EndStint(std::uint64_t now, std::uint64_t rip) {
+// The thread runs in the code cache from `now` on (processor time). Returns how many accesses it
+// makes there.
+std::int64_t GuestThread::EndStint(std::uint64_t now) {
   counters().native_time += now - std::min(now, adaptive_->stint_began());
   ++counters().returns;
-  returned_at_ = rip;
   const std::int64_t stay = adaptive_->EndStint(now, std::exchange(carrier_->rewatched, 0));
   process_->tracking()->CountWrites(*carrier_, adaptive_->most_writes());
   carrier_->leaves_soon = adaptive_->stays_briefly();
@@ -260,7 +258,8 @@ void GuestThread::FollowRedirect() {
         entered_at_ + static_cast<std::uint64_t>(static_cast<double>(then - entered_at_) * share);
   }
   adaptive_->BeginExit(then);
-  thread.leave_after += EndStint(then, state.rip) - state.stay;
+  thread.leave_after += EndStint(then) - state.stay;
+  returned_at_ = state.rip;
   if (thread.leave_after > 0) thread.leave_requested = 0;
 }
 
@@ -392,18 +391,15 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
 
 // A page fault in partial code: as if it had been the program's own.
 void GuestThread::LeavePartial() {
-  Vcpu& vcpu = carrier_->vcpu();
+  kvm_regs& registers = carrier_->vcpu().registers();
   agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
-  const kvm_regs program = ProgramRegisters();
+  kvm_regs program = ProgramRegisters();
   code_cache()->Leave(GuestCodeCache::ThreadOf(*carrier_));
-  const kvm_regs at_exit = std::exchange(vcpu.registers(), program);
-  vcpu.registers().rip = at_exit.rip;
-  vcpu.registers().rsp = at_exit.rsp;
-  vcpu.registers().rflags = at_exit.rflags;
-  vcpu.MarkRegistersDirty();
-  frame.rip = program.rip;
-  frame.rsp = program.rsp;
-  frame.rflags = program.rflags;
+  frame.rip = std::exchange(program.rip, registers.rip);
+  frame.rsp = std::exchange(program.rsp, registers.rsp);
+  frame.rflags = std::exchange(program.rflags, registers.rflags);
+  registers = program;
+  carrier_->vcpu().MarkRegistersDirty();
 }
 
 // Back to the code cache from a system call, if the code that made it is still there.

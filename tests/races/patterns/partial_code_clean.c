@@ -2,40 +2,17 @@
 // CLEAN
 // OPTIONS --hot-after=64
 // OPTIONS --partial-code=always
-#include "race.h"
+#include "partial_code.h"
 
-enum { kWords = 512, kRounds = 400 };
-
-static struct {
-  long counts[2][32];
-  long word;
-} shared __attribute__((aligned(4096)));
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((noinline)) static void AddTo(long* words, int count) {
   for (int i = 0; i < count; i++) words[i]++;
 }
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static void* Work(void* number) {
-  long* const own = calloc(kWords, sizeof *own);
-  Check(own != NULL);
-  for (int i = 0; i < kRounds; i++) {
-    AddTo(own, kWords);
-    shared.counts[(long)number][0]++;
-    if (i % 10 == 0) usleep(1000);  // the other one gets at the page meanwhile
-  }
+static void ComeToWord(const long* own) {
+  Use(own[0]);
   Check(pthread_mutex_lock(&mutex) == 0);
   AddTo(&shared.word, 1);
   Check(pthread_mutex_unlock(&mutex) == 0);
-  free(own);
-  return NULL;
-}
-
-int main(void) {
-  const pthread_t one = Start(Work, (void*)0);
-  const pthread_t other = Start(Work, (void*)1);
-  Join(one);
-  Join(other);
-  return Done();
 }
