@@ -39,6 +39,10 @@ class AdaptivePolicy {
   bool stays_briefly() const;
   // Whether stays are long, since native stints do not pay.
   bool stays_long() const;
+  // Whether the present stay is to be in partial code (GuestCodeCache): it is long, or the thread
+  // is in the cache for longer than natively, and so little is told there that it is the checks
+  // that take the time.
+  bool prefers_partial() const;
   // How many writes to settled memory, which is not told of, end the present stay in the cache,
   // too: it is to be short even if hardly an access is told. 0: any number.
   std::int64_t most_writes() const;
@@ -55,10 +59,11 @@ class AdaptivePolicy {
   bool TriesAgain();
 
   const std::uint64_t exit_cost_;
-  // When the thread began to run natively, when the present exit began to be handled, how much the
-  // exits in between have taken, and how much the page faults in the code cache since it was native
-  // before.
-  std::uint64_t native_since_ = 0, exit_since_ = 0, exits_took_ = 0, cache_faults_took_ = 0;
+  // When the thread began to run natively, and for how long it did last; when the present exit
+  // began to be handled, how much the exits in between have taken, and how much the page faults in
+  // the code cache since it was native before.
+  std::uint64_t native_since_ = 0, stint_took_ = 0, exit_since_ = 0, exits_took_ = 0,
+                cache_faults_took_ = 0;
   // Accesses in the code cache before native code is tried again, and those of the present stay, or
   // of the last one, which differ in the first.
   std::int64_t patience_ = 0, shortest_patience_ = 0, stay_ = 0;
@@ -66,9 +71,9 @@ class AdaptivePolicy {
   // repeats; how many repeats there had been when the thread became native last.
   std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;
   std::uint64_t repeats_then_ = 0;
-  // When the thread came to the code cache last; how long kPatience accesses took in the last stay,
-  // page faults apart (ns); whether that matters.
-  std::uint64_t cached_since_ = 0;
+  // When the thread came to the code cache last; how long the last stay took, and how long
+  // kPatience accesses did in it, page faults apart (ns); whether that matters.
+  std::uint64_t cached_since_ = 0, stay_took_ = 0;
   double patience_took_ = 0;
   bool bounds_time_ = true;
   // How many stints that do not pay end the present row of tries; 0: there is none. How many long

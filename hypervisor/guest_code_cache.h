@@ -210,7 +210,7 @@ class GuestCodeCache {
   std::array<unsigned, 2> present_{};
   // Program addresses of instructions that meet shared pages, and of those that are hot.
   std::unordered_set<std::uint64_t> sharing_, hot_;
-  std::atomic<std::uint64_t> updated_ = 0;  // when by UpdatePartial (ns of CLOCK_MONOTONIC)
+  std::atomic<std::uint64_t> update_at_ = 0;  // by UpdatePartial (ns of CLOCK_MONOTONIC)
   std::uint64_t generation_ = 0;
   // Threads that are inside, and in code of which generation at the earliest.
   struct Inside {

@@ -183,7 +183,7 @@ bool GuestThread::EnterCache() {
 bool GuestThread::PrefersPartial() {
   const PartialCode rule = code_cache()->partial_code();
   return rule == PartialCode::kAlways ||
-         (rule == PartialCode::kLongStays && adaptive_->stays_long());
+         (rule == PartialCode::kLongStays && adaptive_->prefers_partial());
 }
 
 // The thread, which ran natively or in partial code, goes on at the program's `rip` in the cache:
@@ -204,7 +204,6 @@ void GuestThread::BeginStay(Coverage coverage, std::uint64_t rip) {
   constexpr std::int64_t kBriefStay = 128;
   ++counters().partial_leaves;
   partial_left_ = std::exchange(thread.leave_after, kBriefStay);
-  carrier_->leaves_soon = true;
 }
 
 // The thread runs in the code cache from `now` on (processor time). Returns how many accesses it

@@ -296,5 +296,29 @@ TEST(AdaptivePolicy, StaysBecomeLong) {
   EXPECT_EQ(stints, 1u);
 }
 
+TEST(AdaptivePolicy, LongStaysAreInPartialCode) {
+  Thread thread;
+  while (!thread.policy.stays_long()) {
+    EXPECT_FALSE(thread.policy.prefers_partial());
+    thread.Stint(kTooShort);
+  }
+  EXPECT_TRUE(thread.policy.prefers_partial());
+}
+
+// Where 512 accesses take more than 1 ms, and natively the thread is for less than a stay takes.
+TEST(AdaptivePolicy, StaysInWhichLittleIsToldAreInPartialCode) {
+  constexpr std::uint64_t kSlow = kFirst / kShortest * std::uint64_t{1'000'000};
+  const auto prefers = [](std::uint64_t stay, std::uint64_t stint, std::uint32_t hot_after = 0) {
+    Thread thread(hot_after);
+    thread.now += stay;
+    thread.Stint(stint);
+    return thread.policy.prefers_partial();
+  };
+  EXPECT_TRUE(prefers(kSlow, kSlow));
+  EXPECT_FALSE(prefers(kSlow - 1000, kSlow - 1000)) << "told of as fast as most code does";
+  EXPECT_FALSE(prefers(kSlow, kSlow + 1)) << "natively most of the time";
+  EXPECT_FALSE(prefers(kSlow, kSlow, kFirst)) << "how long stays are has been asked for";
+}
+
 }  // namespace
 }  // namespace trapline

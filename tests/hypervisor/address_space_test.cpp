@@ -892,6 +892,14 @@ TEST_F(AdaptivePages, WhoStaysInTheCacheTakesNothing) {
   EXPECT_EQ(State(), PageState::kShared);
 }
 
+TEST_F(AdaptivePages, WhoRunsPartialCodeTakesNothing) {
+  EXPECT_TRUE(UseNatively(0, true));
+  now_ += 40;
+  carriers_[1]->partial = true;
+  EXPECT_FALSE(UseNatively(1, true)) << "the access is checked";
+  EXPECT_EQ(State(), PageState::kShared);
+}
+
 TEST_F(AdaptivePages, WhoLeavesItSoonTakesWhatWasAnothersForLong) {
   carriers_[1]->leaves_soon = true;
   UseMirror(0, true);
