@@ -88,13 +88,12 @@ void AdaptivePolicy::BeginStint(std::uint64_t now, std::int64_t accesses_left,
 }
 
 std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched) {
-  const std::uint64_t stint = std::max(exit_since_, native_since_) - native_since_;
-  stint_took_ = stint;
+  stint_took_ = std::max(exit_since_, native_since_) - native_since_;
   // To use a page that was hidden takes an exit, if only KVM's for its translation.
   exits_took_ += exit_cost_ * rewatched;
   const double repeats = WeightOfRepeats();
   const std::uint64_t lost = exits_took_ + static_cast<std::uint64_t>(repeats * kRefill);
-  const std::uint64_t useful = stint - std::min(stint, lost);
+  const std::uint64_t useful = stint_took_ - std::min(stint_took_, lost);
   const std::uint64_t gain =
       tries_ != 0 ? kGainOfTry
                   : kGain - static_cast<std::uint64_t>(repeats * (kGain - kGainOverRepeats));

@@ -49,7 +49,8 @@ struct CodeCacheStatistics {
 // fault at others.
 enum class Coverage : std::uint8_t { kFull, kPartial };
 
-// In which stays in the cache a thread runs partial code.
+// In which stays in the cache a thread runs partial code; kLongStays:
+// AdaptivePolicy::prefers_partial.
 enum class PartialCode : std::uint8_t { kNever, kLongStays, kAlways };
 
 class GuestCodeCache {
