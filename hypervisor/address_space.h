@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -89,6 +90,11 @@ struct TrackingRules {
   std::function<bool(const std::string& path)> is_untracked_module;
   // [start, end) is about to be unmapped or becomes fresh memory; called with the mutex held.
   std::function<void(std::uint64_t start, std::uint64_t end)> on_fresh_memory;
+  // Deals with all that the threads have told so far, so that the next two, which do so with the
+  // mutex held, have little left. Without it.
+  std::function<void()> catch_up;
+  // Whether another thread is about to do so. From anywhere.
+  std::function<bool()> is_catching_up;
   // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
   // mutex held; never under SharingPolicy::kExact.
   std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
@@ -262,7 +268,7 @@ class AddressSpace {
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   void Revoke(Carrier& carrier, const PageRun& run);
-  void DropTranslations(const PageRun& run);
+  void DropTranslations(const UsedPages& pages);
   bool UsedNatively(Carrier& owner, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
@@ -274,6 +280,7 @@ class AddressSpace {
   void MarkUsed(Carrier& carrier, std::uint64_t address);
   void Hide(const PageRun& run);
   void TellOpened(Carrier& carrier);
+  void CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier, std::uint64_t address);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
   void Freshen(std::uint64_t start, std::uint64_t end);
 
@@ -314,8 +321,11 @@ class AddressSpace {
   std::map<std::uint64_t, Alias> aliases_;
   // By object and offset: how far, and by which address it is known. With the mutex.
   std::map<std::uint64_t, std::map<std::uint64_t, Alias>> homes_;
-  std::atomic<std::uint64_t> last_lease_end_{0};  // no lease on any page ends later
-  std::atomic<std::uint64_t> reopened_{0};        // shared pages that became private or read-only
+  // By the number of a block of pages: no lease on any of these ends later. Faults ask, and most
+  // pages have none.
+  static constexpr std::uint64_t kLeaseBlock = 16 * kPageSize;
+  std::array<std::atomic<std::uint64_t>, 1024> lease_ends_{};
+  std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

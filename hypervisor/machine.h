@@ -76,8 +76,8 @@ class Carrier {
   std::uint64_t MirrorEntry(std::uint64_t address) {
     return view(View::kClosed).Lookup({address + kMirrorOffset});
   }
-  // Makes the mirror of [start, end) absent.
-  void ClearMirror(std::uint64_t start, std::uint64_t end);
+  // Makes the mirror of [start, end) absent. Returns which of these pages were used by it.
+  UsedPages ClearMirror(std::uint64_t start, std::uint64_t end);
   // Calls `visit` for the views there are.
   void ForEachView(const std::function<void(View, PageTable&)>& visit);
   agent::ThreadPage& thread_page() { return *thread_page_; }

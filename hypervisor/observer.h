@@ -80,7 +80,7 @@ class ExecutionObserver {
   virtual void FinishAccesses() = 0;
   // Does some of the work that another thread, in the midst of telling accesses, leaves to others,
   // until `done`. That is asked after each bit of it and after WakeHelpers, and must be true once
-  // that thread tells no more. The only calls that may come while there is another one.
+  // that thread tells no more. These calls, and CallFrames, may come while there is another one.
   virtual void HelpUntil(const std::function<bool()>& done) = 0;
   virtual void WakeHelpers() = 0;
   // Whether among those may be EventKind::kMoment, kEarlierRead and kEarlierWrite; asked once.
@@ -98,6 +98,9 @@ class ExecutionObserver {
   virtual std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) = 0;
   // The calls that a thread with these registers stands in, innermost first.
   virtual std::vector<CallFrame> CallFrames(const RegisterFile& registers) = 0;
+  // Around fork: no CallFrames is under way.
+  virtual void LockForFork() {}
+  virtual void UnlockAfterFork() {}
 
   // Something the program's runtime said (events.h), but for locks.
   virtual void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) = 0;

@@ -130,6 +130,7 @@ GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
   std::unique_lock lock(mutex_);
+  CatchUp(lock, carrier, address.value);
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
   lock.unlock();
   // Under adaptive, what became the thread's own in the cache is told when it leaves that.
@@ -198,6 +199,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
 
 FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
   std::unique_lock lock(mutex_);
+  CatchUp(lock, carrier, address.value);
   const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write);
   lock.unlock();
   if (carrier.native()) TellOpened(carrier);

@@ -61,14 +61,15 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
 
 // Takes pages out of a thread's table.
 void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
-  carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
-  if (OwnsPages()) carrier.ClearMirror(run.start, run.end);
-  DropTranslations(run);
+  UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
+  if (OwnsPages()) used.Add(carrier.ClearMirror(run.start, run.end));
+  DropTranslations(used);
 }
 
 // Makes KVM notice that entries are gone.
-void AddressSpace::DropTranslations(const PageRun& run) {
-  for (const Range& part : OwnParts(run.start, run.end)) {
+void AddressSpace::DropTranslations(const UsedPages& pages) {
+  if (!pages.any()) return;
+  for (const Range& part : OwnParts(pages.start, pages.end)) {
     const auto& [start, region] = *FindRegion(part.start);
     const int protection = HostProtection(region.protection);
     if (protection != PROT_NONE)
@@ -209,14 +210,15 @@ void AddressSpace::MarkUsed(Carrier& carrier, std::uint64_t address) {
 
 // Takes pages out of all threads' tables.
 void AddressSpace::Hide(const PageRun& run) {
+  UsedPages used;
   machine_.ForEachCarrier([&](Carrier& carrier) {
     carrier.ForEachView([&](View view, PageTable& table) {
       if (view != View::kClosed) return;
-      table.Clear({run.start}, run.end - run.start);
-      carrier.ClearMirror(run.start, run.end);
+      used.Add(table.Clear({run.start}, run.end - run.start));
+      used.Add(carrier.ClearMirror(run.start, run.end));
     });
   });
-  DropTranslations(run);
+  DropTranslations(used);
 }
 
 // Native code of the carrier's thread has met a shared page. If it is the only one that has used
@@ -279,7 +281,11 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
       MapRun(carrier, run, 0, true);
       if (carrier.leased.size() == kMostLeases) carrier.leased.erase(carrier.leased.begin());
       carrier.leased.push_back(run);
-      last_lease_end_ = std::max(last_lease_end_.load(), carrier.lease_end.load());
+      for (std::uint64_t block = run.start / kLeaseBlock; block <= (run.end - 1) / kLeaseBlock;
+           ++block) {
+        std::atomic<std::uint64_t>& last = lease_ends_[block % lease_ends_.size()];
+        last = std::max(last.load(), carrier.lease_end.load());
+      }
     }
   } else {
     states_->MakeReadOnly(run.start, run.end);
@@ -288,8 +294,28 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   return true;
 }
 
+// Where the page at `address` is about to become the carrier's thread's, or everybody's.
+void AddressSpace::CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier,
+                           std::uint64_t address) {
+  if (!states_ || !OwnsPages() || !rules_.catch_up) return;
+  const auto it = FindRegion(address);
+  if (it == regions_.end() || !it->second.Trackable()) return;
+  const PageRun run = states_->Find(address, it->first, it->second.end);
+  if (run.state != PageState::kUntouched &&
+      (!PageStates::HasOwner(run) || run.owner == carrier.thread_page().logical_thread)) {
+    return;
+  }
+  constexpr unsigned kMostTimes = 8;
+  for (unsigned i = 0; i == 0 || (i < kMostTimes && rules_.is_catching_up()); ++i) {
+    lock.unlock();
+    rules_.catch_up();
+    lock.lock();
+  }
+}
+
 std::uint64_t AddressSpace::LeaseEnd(const Carrier& carrier, GuestVirtual address) {
-  if (last_lease_end_ <= Nanoseconds(CLOCK_MONOTONIC)) return 0;
+  const std::uint64_t last = lease_ends_[address.value / kLeaseBlock % lease_ends_.size()];
+  if (last == 0 || last <= Nanoseconds(CLOCK_MONOTONIC)) return 0;
   const std::lock_guard lock(mutex_);
   const auto it = FindRegion(address.value);
   if (it == regions_.end() || !it->second.Trackable()) return 0;

@@ -80,6 +80,10 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     sector_uses_.Forget(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
+  rules.catch_up = [this] {
+    if (active()) Drain();
+  };
+  rules.is_catching_up = [this] { return draining_.load(); };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);
@@ -305,6 +309,7 @@ void Tracking::LockForFork() {
   mutex_.lock();
   instructions_.mutex().lock();
   DrainLocked();
+  observer_.LockForFork();
 }
 
 void Tracking::LockBeforeFork() {
@@ -314,6 +319,7 @@ void Tracking::LockBeforeFork() {
 }
 
 void Tracking::UnlockAfterFork() {
+  observer_.UnlockAfterFork();
   instructions_.mutex().unlock();
   mutex_.unlock();
   if (code_cache_) code_cache_->mutex().unlock();
@@ -769,11 +775,8 @@ void Tracking::CountWrites(Carrier& carrier, std::int64_t most) {
 }
 
 std::vector<CallFrame> Tracking::SetFrames(Carrier& carrier, const RegisterFile& registers) {
-  std::vector<CallFrame> frames;
-  {
-    const std::lock_guard lock(mutex_);
-    frames = observer_.CallFrames(registers);
-  }
+  // Without the mutex, which others have for milliseconds while they drain.
+  std::vector<CallFrame> frames = observer_.CallFrames(registers);
   CacheThread& thread = GuestCodeCache::ThreadOf(carrier);
   std::size_t at = 0;
   thread.frames[at++] = {};  // nothing is known of what called the outermost one
@@ -1014,6 +1017,12 @@ std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) 
   return found->second;
 }
 
+void Tracking::HelpingMutex::lock() {
+  while (tracking_.draining_)
+    tracking_.observer_.HelpUntil([this] { return !tracking_.draining_; });
+  mutex_.lock();
+}
+
 void Tracking::Drain() {
   const std::lock_guard lock(mutex_);
   DrainLocked();
@@ -1081,6 +1090,19 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
 }
 
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
+  // As the agent does where nobody waits. To drain here would keep those that do waiting.
+  agent::ThreadPage& page = carrier.thread_page();
+  const std::uint64_t head = page.queue_head;
+  if (page.tracking != 0 &&
+      head - __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE) < TRAPLINE_QUEUE_ENTRIES) {
+    EndEpoch(carrier);
+    auto* const entries =
+        static_cast<agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
+    entries[head % TRAPLINE_QUEUE_ENTRIES] = {carrier.take_number(), TRAPLINE_QUEUED_WAKE, address,
+                                              0, 0};
+    __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
+    return;
+  }
   const std::lock_guard lock(mutex_);
   CatchUpLocked(carrier);
   if (WakeLocked(NumberOf(carrier), address)) NewMomentLocked(carrier);

@@ -319,7 +319,18 @@ class Tracking {
   // same order for all threads.
   std::mutex atomic_mutex_;
 
-  std::mutex mutex_;  // the observer, and what follows
+  // Whoever comes while another thread drains, which may take milliseconds, helps it to.
+  class HelpingMutex {
+   public:
+    explicit HelpingMutex(Tracking& tracking) : tracking_(tracking) {}
+    void lock();
+    void unlock() { mutex_.unlock(); }
+
+   private:
+    Tracking& tracking_;
+    std::mutex mutex_;
+  };
+  HelpingMutex mutex_{*this};  // the observer, and what follows
   std::vector<Carrier*> threads_;
   unsigned starting_ = 0;             // threads between OnClone and OnThreadRuns
   std::set<std::uint64_t> unjoined_;  // ended, but not known to be ordered before anybody

@@ -86,8 +86,9 @@ bool PageTable::MapLarge(GuestVirtual address, GuestPhysical physical, std::uint
   return true;
 }
 
-void PageTable::Clear(GuestVirtual address, std::uint64_t length) {
+UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
   const GuestVirtual end = address + length;
+  UsedPages used;
   std::uint64_t* root = pages_.Entries(root_);
   for (GuestVirtual at = address; at < end;) {
     // Skip absent sub-trees whole, so that clearing a huge reservation costs what is mapped in it.
@@ -101,11 +102,16 @@ void PageTable::Clear(GuestVirtual address, std::uint64_t length) {
         break;
       table = pages_.Entries({value & PageEntry::kAddress});
     }
-    if (Load(*entry) != 0) Store(*entry, 0);
     const std::uint64_t next = AlignDown(at.value, LevelSize(level)) + LevelSize(level);
+    // A vCPU may be marking it right now.
+    if (Load(*entry) != 0 &&
+        (__atomic_exchange_n(entry, 0, __ATOMIC_SEQ_CST) & PageEntry::kAccessed) != 0) {
+      used.Add({at.value, next - 1 < end.value - 1 ? next : end.value});
+    }
     if (next <= at.value) break;  // the top of the address space
     at = {next};
   }
+  return used;
 }
 
 std::uint64_t PageTable::Lookup(GuestVirtual address) const {

@@ -4,6 +4,7 @@
 // its cached translation afterwards; adding an entry that was absent needs nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
@@ -34,6 +35,17 @@ struct PageEntry {
   static constexpr std::uint64_t kAddress = 0x000ffffffffff000ull;
 };
 
+// The smallest range that has all pages of some that have been used.
+struct UsedPages {
+  std::uint64_t start = ~std::uint64_t{0}, end = 0;
+
+  bool any() const { return start < end; }
+  void Add(const UsedPages& other) {
+    start = std::min(start, other.start);
+    end = std::max(end, other.end);
+  }
+};
+
 // Entries are written with single 8-byte stores, so a vCPU that walks the table meanwhile sees old
 // or new, never a mix. Mutating calls must not overlap each other for one table.
 class PageTable {
@@ -54,8 +66,10 @@ class PageTable {
   bool MapLarge(GuestVirtual address, GuestPhysical physical, std::uint64_t flags);
 
   // Makes the range absent. A 2 MiB page that is only partly inside becomes absent as a whole:
-  // absent is always safe, the next access faults and maps anew.
-  void Clear(GuestVirtual address, std::uint64_t length);
+  // absent is always safe, the next access faults and maps anew. Returns which pages of the range
+  // were marked as accessed: neither the processor nor KVM has a translation of any other (SDM vol.
+  // 3, 4.8).
+  UsedPages Clear(GuestVirtual address, std::uint64_t length);
 
   // The entry that translates `address`, 0 when absent. kLarge tells a 2 MiB entry.
   std::uint64_t Lookup(GuestVirtual address) const;

@@ -269,6 +269,7 @@ std::uint32_t ExecutionEvents::InternFrame(std::uint32_t caller, std::uint64_t r
 }
 
 std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers) {
+  const std::lock_guard lock(call_frames_mutex_);
   std::vector<StackFrame> stack(AccessContexts::kDeepestStack);
   stack.resize(unwinder_.UnwindFrames(ToUnwind(registers), memory_, stack));
   std::vector<CallFrame> frames;

@@ -137,6 +137,8 @@ class ExecutionEvents : public ExecutionObserver {
                              std::uint64_t size, std::uint64_t ip, std::uint32_t frame) override;
   std::uint32_t InternFrame(std::uint32_t caller, std::uint64_t return_address) override;
   std::vector<CallFrame> CallFrames(const RegisterFile& registers) override;
+  void LockForFork() override { call_frames_mutex_.lock(); }
+  void UnlockAfterFork() override { call_frames_mutex_.unlock(); }
   void OnRuntimeEvent(ThreadId thread, const agent::QueuedEvent& event) override;
   void OnThreadStart(ThreadId parent, ThreadId child, const RegisterFile& parent_registers,
                      std::uint64_t stack_start, std::uint64_t stack_end,
@@ -253,6 +255,7 @@ class ExecutionEvents : public ExecutionObserver {
   std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
   Modules modules_;
   Unwinder unwinder_;
+  std::mutex call_frames_mutex_;  // the only way into unwinder_ that others may be in at a fork
   Symbolizer symbolizer_;
   PlaceUse place_use_;
   TrackedPlaces places_;

@@ -692,6 +692,13 @@ class AdaptivePages : public AddressSpaceTest {
     rules.policy = Policy();
     rules.is_untracked_module = [](const std::string&) { return false; };
     rules.on_fresh_memory = [](std::uint64_t, std::uint64_t) {};
+    rules.catch_up = [this] {
+      EXPECT_TRUE(space_->mutex().try_lock()) << "others can do nothing meanwhile";
+      space_->mutex().unlock();
+      ++caught_up_;
+      if (on_catching_up_) on_catching_up_();
+    };
+    rules.is_catching_up = [this] { return caught_up_ <= others_catch_up_; };
     rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>&) {
       lost_.push_back(owner);
     };
@@ -759,7 +766,10 @@ class AdaptivePages : public AddressSpaceTest {
   static constexpr std::uint64_t kPage = kArena + 32 * kPageSize;
   static constexpr std::uint64_t kCode = kArena + 100 * kPageSize;
   std::vector<std::uint64_t> lost_, opened_;  // by whom
-  std::uint64_t now_ = 1000;                  // ms
+  unsigned caught_up_ = 0;                    // times
+  unsigned others_catch_up_ = 0;              // at the same time as the thread's first
+  std::function<void()> on_catching_up_;
+  std::uint64_t now_ = 1000;  // ms
 
  private:
   static void Mark(Carrier& carrier, std::uint64_t address, bool write) {
@@ -822,6 +832,37 @@ TEST_F(AdaptivePages, SecondThreadSharesWhatWasUsed) {
   UseMirror(0, true);
   EXPECT_EQ(Mapping(), "-w -w ");
   EXPECT_EQ(State(), PageState::kShared);
+}
+
+TEST_F(AdaptivePages, WhatWasQueuedIsDealtWithBeforePagesChangeHands) {
+  UseMirror(0, true);
+  EXPECT_EQ(caught_up_, 1u) << "it claims the page";
+  UseMirror(0, true);
+  EXPECT_TRUE(UseNatively(0, true));
+  EXPECT_EQ(caught_up_, 1u) << "it is its own";
+  UseMirror(1, true);
+  EXPECT_EQ(caught_up_, 2u);
+  EXPECT_EQ(State(), PageState::kShared);
+  UseMirror(1, false);
+  EXPECT_EQ(caught_up_, 2u) << "it is everybody's";
+}
+
+TEST_F(AdaptivePages, WhileOthersCatchUpPagesDoNotChangeHands) {
+  others_catch_up_ = 2;
+  UseMirror(0, true);
+  EXPECT_EQ(caught_up_, 3u);
+  others_catch_up_ = ~0u;
+  UseMirror(1, true);
+  EXPECT_EQ(State(), PageState::kShared) << "not for ever";
+}
+
+TEST_F(AdaptivePages, ThePageMayBecomeAnothersMeanwhile) {
+  UseMirror(0, true);
+  on_catching_up_ = [this] {
+    on_catching_up_ = nullptr;
+    space_->Munmap(kArena, 64 * kPageSize);
+  };
+  EXPECT_EQ(space_->ResolveMirror(*carriers_[1], {kPage}, true), FaultVerdict::kNotMapped);
 }
 
 TEST_F(AdaptivePages, NativeUseIsTold) {

@@ -148,7 +148,15 @@ class Twin {
   }
 
   void Clear(std::uint64_t address, std::uint64_t length) {
-    table_.Clear({address}, length);
+    UsedPages expected;
+    for (const auto& [start, page] : model_) {
+      const std::uint64_t from = std::max(start, address);
+      const std::uint64_t to = std::min(start + page.length, address + length);
+      if (from < to && (page.entry & PageEntry::kAccessed) != 0) expected.Add({from, to});
+    }
+    const UsedPages used = table_.Clear({address}, length);
+    EXPECT_EQ(used.start, expected.start);
+    EXPECT_EQ(used.end, expected.end);
     if (length == 0) return;
     EraseLargeAround(address);
     EraseLargeAround(address + length - 1);
