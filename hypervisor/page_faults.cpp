@@ -30,13 +30,19 @@ std::optional<FaultVerdict> Probe(std::uint64_t page, bool write) {
 }  // namespace
 
 void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
+  UsedPages used;
   machine_.ForEachCarrier([&](Carrier& carrier) {
     if (count_page_use_) HarvestAccess(carrier, start, end);
     carrier.ForEachView([&](View view, PageTable& table) {
-      table.Clear({start}, end - start);
-      if (view == View::kClosed) carrier.ClearMirror(start, end);
+      const UsedPages cleared = table.Clear({start}, end - start);
+      if (view != View::kClosed) return;
+      used.Add(cleared);
+      used.Add(carrier.ClearMirror(start, end));
     });
   });
+  // Not every system call that comes next makes KVM notice (mremap in place, mprotect to what it
+  // was), and later nobody would know that these pages had been used.
+  DropTranslations(used);
 }
 
 void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
@@ -130,7 +136,12 @@ GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
   std::unique_lock lock(mutex_);
-  CatchUp(lock, carrier, address.value);
+  // In the cache pages are touched at their mirrors. A child of vfork, in View::kWhole, has nothing
+  // to do with the order of its parent's events.
+  if (view == View::kClosed && !fetch &&
+      (carrier.native() || !states_ || policy() != SharingPolicy::kAdaptive)) {
+    CatchUp(lock, carrier, address.value);
+  }
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
   lock.unlock();
   // Under adaptive, what became the thread's own in the cache is told when it leaves that.
@@ -259,6 +270,7 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
   // Without the address, the page that failed is among the next few the interrupted instruction
   // touches.
   carrier.distrusted_faults = address ? 1 : 64;
+  knows_used_pages_ = false;
 }
 
 }  // namespace trapline

@@ -63,7 +63,7 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
 void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
   if (OwnsPages()) used.Add(carrier.ClearMirror(run.start, run.end));
-  DropTranslations(used);
+  DropTranslations(KnownUsed(run, used));
 }
 
 // Makes KVM notice that entries are gone.
@@ -218,7 +218,7 @@ void AddressSpace::Hide(const PageRun& run) {
       used.Add(carrier.ClearMirror(run.start, run.end));
     });
   });
-  DropTranslations(used);
+  DropTranslations(KnownUsed(run, used));
 }
 
 // Native code of the carrier's thread has met a shared page. If it is the only one that has used
@@ -301,14 +301,13 @@ void AddressSpace::CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier,
   const auto it = FindRegion(address);
   if (it == regions_.end() || !it->second.Trackable()) return;
   const PageRun run = states_->Find(address, it->first, it->second.end);
-  if (run.state != PageState::kUntouched &&
-      (!PageStates::HasOwner(run) || run.owner == carrier.thread_page().logical_thread)) {
+  const bool claims = run.state == PageState::kUntouched;
+  if (!claims && (!PageStates::HasOwner(run) || run.owner == carrier.thread_page().logical_thread))
     return;
-  }
   constexpr unsigned kMostTimes = 8;
   for (unsigned i = 0; i == 0 || (i < kMostTimes && rules_.is_catching_up()); ++i) {
     lock.unlock();
-    rules_.catch_up();
+    rules_.catch_up(claims);
     lock.lock();
   }
 }

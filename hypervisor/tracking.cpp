@@ -80,8 +80,8 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     sector_uses_.Forget(start, end);
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
-  rules.catch_up = [this] {
-    if (active()) Drain();
+  rules.catch_up = [this](bool claims) {
+    if (active() && (!claims || has_former_owners_)) Drain();
   };
   rules.is_catching_up = [this] { return draining_.load(); };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
@@ -361,6 +361,7 @@ void Tracking::DrainLocked() {
   };
   queues_.clear();
   if (threads_.empty()) return;
+  ++drains_;
   draining_ = true;
   batch_.Defer();
   std::uint64_t handled = 0;  // since helpers were woken
@@ -1018,8 +1019,11 @@ std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) 
 }
 
 void Tracking::HelpingMutex::lock() {
-  while (tracking_.draining_)
-    tracking_.observer_.HelpUntil([this] { return !tracking_.draining_; });
+  const std::uint64_t drain = tracking_.drains_;
+  if (tracking_.draining_) {
+    tracking_.observer_.HelpUntil(
+        [&] { return !tracking_.draining_ || tracking_.drains_ != drain; });
+  }
   mutex_.lock();
 }
 
@@ -1125,6 +1129,7 @@ void Tracking::ForgetMemoryLocked() {
 // --- pages that were private
 
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
+  has_former_owners_ = true;
   const std::uint64_t key = former_owners_.NextKey(owner);
   releases_.AddAnywhere();
   batch_.AddEdge(owner, EventKind::kHappensBefore, key);

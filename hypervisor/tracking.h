@@ -148,7 +148,7 @@ class Tracking {
   void OnKernelLock(Carrier& carrier, std::uint64_t address);
   // The thread is about to wake those that wait at `address`. By itself that orders nothing; but
   // if the runtime has named the object, as it does with pthread_once's control, this may be how it
-  // is given back.
+  // is given back. Queued, as what the agent tells is.
   void OnWake(Carrier& carrier, std::uint64_t address);
 
   // Hands all queued events to the observer.
@@ -343,6 +343,8 @@ class Tracking {
   };
   std::vector<Queue> queues_;           // of DrainLocked
   std::atomic<bool> draining_ = false;  // somebody is in DrainLocked
+  std::atomic<std::uint64_t> drains_ = 0;
+  std::atomic<bool> has_former_owners_ = false;  // there have been some
   ReleaseLog releases_;
   std::unordered_map<ThreadId, ThreadState> states_;
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of

@@ -90,7 +90,7 @@ UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
   const GuestVirtual end = address + length;
   UsedPages used;
   std::uint64_t* root = pages_.Entries(root_);
-  for (GuestVirtual at = address; at < end;) {
+  for (GuestVirtual at = address; at - address < length;) {  // `end` may be 0
     // Skip absent sub-trees whole, so that clearing a huge reservation costs what is mapped in it.
     std::uint64_t* table = root;
     int level = kRootLevel;

@@ -59,6 +59,8 @@ void EventBacklog::HelpUntil(const std::function<bool()>& done) {
   }
   --helpers_;
   if (owner_waits_) to_owner_.notify_one();
+  // It may be this one that Add has woken.
+  if (helpers_ != 0 && count_ != 0 && !feeds_) to_helpers_.notify_one();
 }
 
 void EventBacklog::Wake() {

@@ -692,7 +692,8 @@ class AdaptivePages : public AddressSpaceTest {
     rules.policy = Policy();
     rules.is_untracked_module = [](const std::string&) { return false; };
     rules.on_fresh_memory = [](std::uint64_t, std::uint64_t) {};
-    rules.catch_up = [this] {
+    rules.catch_up = [this](bool claims) {
+      EXPECT_EQ(claims, State() == PageState::kUntouched);
       EXPECT_TRUE(space_->mutex().try_lock()) << "others can do nothing meanwhile";
       space_->mutex().unlock();
       ++caught_up_;
