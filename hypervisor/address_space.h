@@ -93,7 +93,7 @@ struct TrackingRules {
   // Deals with all that the threads have told so far, so that the next two, which do so with the
   // mutex held, have little left. Without it. `claims`: nobody has had the pages in question.
   std::function<void(bool claims)> catch_up;
-  // Whether another thread is about to do so. From anywhere.
+  // Whether another thread is doing so. From anywhere.
   std::function<bool()> is_catching_up;
   // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
   // mutex held; never under SharingPolicy::kExact.
@@ -253,6 +253,7 @@ class AddressSpace {
 
   // --- page_faults.cpp: page tables
   void ClearEntries(std::uint64_t start, std::uint64_t end);
+  UsedPages ClearViews(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
                              bool fetch, std::uint64_t rip);
   FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write);
@@ -268,9 +269,6 @@ class AddressSpace {
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   void Revoke(Carrier& carrier, const PageRun& run);
-  UsedPages KnownUsed(const PageRun& run, const UsedPages& used) const {
-    return knows_used_pages_ ? used : UsedPages{run.start, run.end};
-  }
   void DropTranslations(const UsedPages& pages);
   bool UsedNatively(Carrier& owner, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
@@ -328,9 +326,6 @@ class AddressSpace {
   // pages have none.
   static constexpr std::uint64_t kLeaseBlock = 16 * kPageSize;
   std::array<std::atomic<std::uint64_t>, 1024> lease_ends_{};
-  // Whether translations were always dropped when entries were cleared, so that there is none where
-  // an entry is not marked as accessed.
-  bool knows_used_pages_ = true;
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
   std::vector<Range> changed_code_;

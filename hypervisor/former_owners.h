@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -26,6 +27,8 @@ class FormerOwners {
   // `owner` has lost [start, end): what it did until then is known by `key`.
   void Add(ThreadId owner, std::uint64_t key, std::uint64_t start, std::uint64_t end);
 
+  // Whether anybody has ever lost pages. Thread-safe.
+  bool existed() const { return losses_ != 0; }
   bool empty() const { return pages_.empty(); }
   bool Has(std::uint64_t address, ThreadId owner) const;
   // Calls visit(owner, key) for each that [start, end) had, for some of them more than once.
@@ -55,8 +58,8 @@ class FormerOwners {
   // An entry ends at the address, and another one starts there, if one went across it.
   void Split(std::uint64_t address);
 
-  std::map<std::uint64_t, Pages> pages_;  // by start
-  std::uint64_t losses_ = 0;              // keys given out for them
+  std::map<std::uint64_t, Pages> pages_;   // by start
+  std::atomic<std::uint64_t> losses_ = 0;  // keys given out for them
 };
 
 }  // namespace trapline

@@ -178,7 +178,7 @@ UsedPages Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
   UsedPages all;
   const auto clear_mirror = [&](std::uint64_t at, std::uint64_t length) {
     const UsedPages used = table.Clear({at}, length);
-    if (used.any()) all.Add({used.start - kMirrorOffset, used.end - kMirrorOffset});
+    if (used.any()) all.Add({used.first - kMirrorOffset, used.last - kMirrorOffset});
   };
   if (start < kWrap) clear_mirror(kMirrorOffset + start, std::min(end, kWrap) - start);
   // In the lower half, where the agent and the code cache are.
@@ -192,6 +192,14 @@ UsedPages Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
   clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
   clear(TRAPLINE_AGENT_END, end);
   return all;
+}
+
+UsedPages Carrier::ClearClosed(std::uint64_t start, std::uint64_t end) {
+  const auto& table = views_[static_cast<unsigned>(View::kClosed)];
+  if (!table) return {};
+  UsedPages used = table->Clear({start}, end - start);
+  used.Add(ClearMirror(start, end));
+  return used;
 }
 
 void Machine::ShowCodeCache(bool repeats) {

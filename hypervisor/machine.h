@@ -78,6 +78,9 @@ class Carrier {
   }
   // Makes the mirror of [start, end) absent. Returns which of these pages were used by it.
   UsedPages ClearMirror(std::uint64_t start, std::uint64_t end);
+  // Makes [start, end) and its mirror absent in View::kClosed, if there is that. Returns which of
+  // these pages were used there.
+  UsedPages ClearClosed(std::uint64_t start, std::uint64_t end);
   // Calls `visit` for the views there are.
   void ForEachView(const std::function<void(View, PageTable&)>& visit);
   agent::ThreadPage& thread_page() { return *thread_page_; }

@@ -33,16 +33,20 @@ void AddressSpace::ClearEntries(std::uint64_t start, std::uint64_t end) {
   UsedPages used;
   machine_.ForEachCarrier([&](Carrier& carrier) {
     if (count_page_use_) HarvestAccess(carrier, start, end);
-    carrier.ForEachView([&](View view, PageTable& table) {
-      const UsedPages cleared = table.Clear({start}, end - start);
-      if (view != View::kClosed) return;
-      used.Add(cleared);
-      used.Add(carrier.ClearMirror(start, end));
-    });
+    used.Add(ClearViews(carrier, start, end));
   });
   // Not every system call that comes next makes KVM notice (mremap in place, mprotect to what it
   // was), and later nobody would know that these pages had been used.
   DropTranslations(used);
+}
+
+// Makes [start, end) absent in all views of a thread. Returns which pages were used in the closed
+// one.
+UsedPages AddressSpace::ClearViews(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
+  carrier.ForEachView([&](View view, PageTable& table) {
+    if (view != View::kClosed) table.Clear({start}, end - start);
+  });
+  return carrier.ClearClosed(start, end);
 }
 
 void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end) {
@@ -121,7 +125,7 @@ void AddressSpace::TryHugePage(std::uint64_t block, std::uint64_t region_start) 
 // and tell KVM of all 2 MiB. Now hardly any of them is mapped.
 void AddressSpace::SplitHugePages() {
   for (const std::uint64_t block : std::exchange(huge_blocks_, {}))
-    DropTranslations({block, block + kPageSize});
+    DropTranslations({block, block + kPageSize - 1});
 }
 
 bool AddressSpace::IsMapped(Carrier& carrier, View view, GuestVirtual address) {
@@ -136,16 +140,14 @@ GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
   std::unique_lock lock(mutex_);
-  // In the cache pages are touched at their mirrors. A child of vfork, in View::kWhole, has nothing
-  // to do with the order of its parent's events.
-  if (view == View::kClosed && !fetch &&
-      (carrier.native() || !states_ || policy() != SharingPolicy::kAdaptive)) {
-    CatchUp(lock, carrier, address.value);
-  }
+  // Under adaptive, the cache uses pages at their mirrors.
+  const bool uses = carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive);
+  // A child of vfork, in View::kWhole, has nothing to do with the order of its parent's events.
+  if (view == View::kClosed && !fetch && uses) CatchUp(lock, carrier, address.value);
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
   lock.unlock();
-  // Under adaptive, what became the thread's own in the cache is told when it leaves that.
-  if (carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive)) TellOpened(carrier);
+  // What became the thread's own in the cache is told when it leaves that.
+  if (uses) TellOpened(carrier);
   return verdict;
 }
 
@@ -252,25 +254,23 @@ void AddressSpace::Distrust(Carrier& carrier, std::optional<GuestPhysical> physi
   const std::lock_guard lock(mutex_);
   std::optional<GuestVirtual> address;
   if (physical) address = machine_.memory().VirtualOf(*physical);
-  carrier.ForEachView([&](View view, PageTable& table) {
-    const auto clear = [&](std::uint64_t start, std::uint64_t end) {
-      table.Clear({start}, end - start);
-      if (view == View::kClosed) carrier.ClearMirror(start, end);
-    };
-    if (address) {
-      const std::uint64_t page = AlignDown(address->value, kPageSize);
-      clear(page, page + kPageSize);
-    } else {
-      clear(0, TRAPLINE_CACHE_BASE);
-      clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
-      clear(TRAPLINE_AGENT_END, TRAPLINE_REPEAT_TABLES);
-      clear(TRAPLINE_REPEAT_TABLES_END, kUserAddressEnd);
-    }
-  });
+  UsedPages used;
+  const auto clear = [&](std::uint64_t start, std::uint64_t end) {
+    used.Add(ClearViews(carrier, start, end));
+  };
+  if (address) {
+    const std::uint64_t page = AlignDown(address->value, kPageSize);
+    clear(page, page + kPageSize);
+  } else {
+    clear(0, TRAPLINE_CACHE_BASE);
+    clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
+    clear(TRAPLINE_AGENT_END, TRAPLINE_REPEAT_TABLES);
+    clear(TRAPLINE_REPEAT_TABLES_END, kUserAddressEnd);
+  }
+  DropTranslations(used);
   // Without the address, the page that failed is among the next few the interrupted instruction
   // touches.
   carrier.distrusted_faults = address ? 1 : 64;
-  knows_used_pages_ = false;
 }
 
 }  // namespace trapline

@@ -63,13 +63,13 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
 void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
   if (OwnsPages()) used.Add(carrier.ClearMirror(run.start, run.end));
-  DropTranslations(KnownUsed(run, used));
+  DropTranslations(used);
 }
 
 // Makes KVM notice that entries are gone.
 void AddressSpace::DropTranslations(const UsedPages& pages) {
   if (!pages.any()) return;
-  for (const Range& part : OwnParts(pages.start, pages.end)) {
+  for (const Range& part : OwnParts(pages.first, pages.last + 1)) {
     const auto& [start, region] = *FindRegion(part.start);
     const int protection = HostProtection(region.protection);
     if (protection != PROT_NONE)
@@ -211,14 +211,9 @@ void AddressSpace::MarkUsed(Carrier& carrier, std::uint64_t address) {
 // Takes pages out of all threads' tables.
 void AddressSpace::Hide(const PageRun& run) {
   UsedPages used;
-  machine_.ForEachCarrier([&](Carrier& carrier) {
-    carrier.ForEachView([&](View view, PageTable& table) {
-      if (view != View::kClosed) return;
-      used.Add(table.Clear({run.start}, run.end - run.start));
-      used.Add(carrier.ClearMirror(run.start, run.end));
-    });
-  });
-  DropTranslations(KnownUsed(run, used));
+  machine_.ForEachCarrier(
+      [&](Carrier& carrier) { used.Add(carrier.ClearClosed(run.start, run.end)); });
+  DropTranslations(used);
 }
 
 // Native code of the carrier's thread has met a shared page. If it is the only one that has used

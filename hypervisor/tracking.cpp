@@ -81,9 +81,9 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     Observer().OnFreshMemory(CurrentThread(), start, end);
   };
   rules.catch_up = [this](bool claims) {
-    if (active() && (!claims || has_former_owners_)) Drain();
+    if (active() && (!claims || former_owners_.existed())) Drain();
   };
-  rules.is_catching_up = [this] { return draining_.load(); };
+  rules.is_catching_up = [this] { return IsDraining(); };
   rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);
@@ -362,7 +362,6 @@ void Tracking::DrainLocked() {
   queues_.clear();
   if (threads_.empty()) return;
   ++drains_;
-  draining_ = true;
   batch_.Defer();
   std::uint64_t handled = 0;  // since helpers were woken
   // The queues are not looked at in one moment. What got its number since the first look waits: in
@@ -430,7 +429,7 @@ void Tracking::DrainLocked() {
   repeats_.Weigh(statistics_.checks, handled_);
   sector_uses_.Age();
   batch_.Finish();
-  draining_ = false;
+  ++drains_;
   observer_.WakeHelpers();
 }
 
@@ -1019,11 +1018,9 @@ std::optional<ThreadId> Tracking::ThreadByPointer(std::uint64_t thread_pointer) 
 }
 
 void Tracking::HelpingMutex::lock() {
-  const std::uint64_t drain = tracking_.drains_;
-  if (tracking_.draining_) {
-    tracking_.observer_.HelpUntil(
-        [&] { return !tracking_.draining_ || tracking_.drains_ != drain; });
-  }
+  // One drain only: then it stands in line.
+  if (const std::uint64_t drain = tracking_.drains_; drain % 2 != 0)
+    tracking_.observer_.HelpUntil([&] { return tracking_.drains_ != drain; });
   mutex_.lock();
 }
 
@@ -1041,8 +1038,8 @@ void Tracking::MakeRoom(Carrier& carrier) {
     const std::uint64_t tail = __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE);
     return page.queue_head - tail <= TRAPLINE_QUEUE_ENTRIES - kRoom;
   };
-  while (draining_) {
-    observer_.HelpUntil([&] { return !draining_ || has_room(); });
+  while (IsDraining()) {
+    observer_.HelpUntil([&] { return !IsDraining() || has_room(); });
     if (has_room()) return;
   }
   Drain();
@@ -1093,31 +1090,23 @@ void Tracking::OnKernelLock(Carrier& carrier, std::uint64_t address) {
   NewMomentLocked(carrier);
 }
 
+// As the agent does where nobody waits. To drain first would keep those that do waiting.
 void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
-  // As the agent does where nobody waits. To drain here would keep those that do waiting.
   agent::ThreadPage& page = carrier.thread_page();
   const std::uint64_t head = page.queue_head;
-  if (page.tracking != 0 &&
-      head - __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE) < TRAPLINE_QUEUE_ENTRIES) {
-    EndEpoch(carrier);
-    auto* const entries =
-        static_cast<agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
-    entries[head % TRAPLINE_QUEUE_ENTRIES] = {carrier.take_number(), TRAPLINE_QUEUED_WAKE, address,
-                                              0, 0};
-    __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
-    return;
-  }
-  const std::lock_guard lock(mutex_);
-  CatchUpLocked(carrier);
-  if (WakeLocked(NumberOf(carrier), address)) NewMomentLocked(carrier);
+  if (head - __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE) == TRAPLINE_QUEUE_ENTRIES)
+    MakeRoom(carrier);
+  EndEpoch(carrier);
+  auto* const entries =
+      static_cast<agent::QueuedEvent*>(carrier.ThreadRegion(TRAPLINE_EVENT_QUEUE));
+  entries[head % TRAPLINE_QUEUE_ENTRIES] = {carrier.take_number(), TRAPLINE_QUEUED_WAKE, address, 0,
+                                            0};
+  __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
 }
 
-// Whether the wake gives something away.
-bool Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
+void Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
   releases_.Add(address, 1);
-  if (!runtime_keys_.contains(address)) return false;
-  batch_.AddEdge(thread, EventKind::kHappensBefore, address);
-  return true;
+  if (runtime_keys_.contains(address)) batch_.AddEdge(thread, EventKind::kHappensBefore, address);
 }
 
 void Tracking::ForgetMemoryLocked() {
@@ -1129,7 +1118,6 @@ void Tracking::ForgetMemoryLocked() {
 // --- pages that were private
 
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
-  has_former_owners_ = true;
   const std::uint64_t key = former_owners_.NextKey(owner);
   releases_.AddAnywhere();
   batch_.AddEdge(owner, EventKind::kHappensBefore, key);

@@ -271,7 +271,7 @@ class Tracking {
   void DrainLocked();
   void CatchUpLocked(Carrier& carrier, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
-  bool WakeLocked(ThreadId thread, std::uint64_t address);
+  void WakeLocked(ThreadId thread, std::uint64_t address);
   void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
                                 const agent::QueuedEvent& event);
   // `thread` begins to wait for the end of the one with this thread pointer.
@@ -330,6 +330,7 @@ class Tracking {
     Tracking& tracking_;
     std::mutex mutex_;
   };
+  bool IsDraining() const { return drains_ % 2 != 0; }
   HelpingMutex mutex_{*this};  // the observer, and what follows
   std::vector<Carrier*> threads_;
   unsigned starting_ = 0;             // threads between OnClone and OnThreadRuns
@@ -341,10 +342,8 @@ class Tracking {
     ThreadId thread;
     std::uint64_t tail, head;
   };
-  std::vector<Queue> queues_;           // of DrainLocked
-  std::atomic<bool> draining_ = false;  // somebody is in DrainLocked
-  std::atomic<std::uint64_t> drains_ = 0;
-  std::atomic<bool> has_former_owners_ = false;  // there have been some
+  std::vector<Queue> queues_;              // of DrainLocked
+  std::atomic<std::uint64_t> drains_ = 0;  // begun and ended; odd: somebody is in DrainLocked
   ReleaseLog releases_;
   std::unordered_map<ThreadId, ThreadState> states_;
   std::unordered_set<std::uint64_t> runtime_keys_;  // that the runtime said "before" of

@@ -87,10 +87,9 @@ bool PageTable::MapLarge(GuestVirtual address, GuestPhysical physical, std::uint
 }
 
 UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
-  const GuestVirtual end = address + length;
   UsedPages used;
   std::uint64_t* root = pages_.Entries(root_);
-  for (GuestVirtual at = address; at - address < length;) {  // `end` may be 0
+  for (GuestVirtual at = address; at - address < length;) {
     // Skip absent sub-trees whole, so that clearing a huge reservation costs what is mapped in it.
     std::uint64_t* table = root;
     int level = kRootLevel;
@@ -106,7 +105,7 @@ UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
     // A vCPU may be marking it right now.
     if (Load(*entry) != 0 &&
         (__atomic_exchange_n(entry, 0, __ATOMIC_SEQ_CST) & PageEntry::kAccessed) != 0) {
-      used.Add({at.value, next - 1 < end.value - 1 ? next : end.value});
+      used.Add({at.value, std::min(next - 1, address.value + length - 1)});
     }
     if (next <= at.value) break;  // the top of the address space
     at = {next};

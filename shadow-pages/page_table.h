@@ -37,12 +37,12 @@ struct PageEntry {
 
 // The smallest range that has all pages of some that have been used.
 struct UsedPages {
-  std::uint64_t start = ~std::uint64_t{0}, end = 0;
+  std::uint64_t first = ~std::uint64_t{0}, last = 0;  // bytes
 
-  bool any() const { return start < end; }
+  bool any() const { return first <= last; }
   void Add(const UsedPages& other) {
-    start = std::min(start, other.start);
-    end = std::max(end, other.end);
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
   }
 };
 

@@ -150,13 +150,14 @@ class Twin {
   void Clear(std::uint64_t address, std::uint64_t length) {
     UsedPages expected;
     for (const auto& [start, page] : model_) {
-      const std::uint64_t from = std::max(start, address);
-      const std::uint64_t to = std::min(start + page.length, address + length);
-      if (from < to && (page.entry & PageEntry::kAccessed) != 0) expected.Add({from, to});
+      const std::uint64_t first = std::max(start, address);
+      const std::uint64_t last = std::min(start + page.length - 1, address + length - 1);
+      if (length != 0 && first <= last && (page.entry & PageEntry::kAccessed) != 0)
+        expected.Add({first, last});
     }
     const UsedPages used = table_.Clear({address}, length);
-    EXPECT_EQ(used.start, expected.start);
-    EXPECT_EQ(used.end, expected.end);
+    EXPECT_EQ(used.first, expected.first);
+    EXPECT_EQ(used.last, expected.last);
     if (length == 0) return;
     EraseLargeAround(address);
     EraseLargeAround(address + length - 1);
@@ -225,6 +226,15 @@ TEST(PageTable, EmptyTableMapsNothing) {
   Twin twin;
   twin.Compare({0, 0x1000, kLowerEnd - 1, kUpper, ~0ull});
   EXPECT_EQ(twin.memory().in_use(), 1u);
+}
+
+TEST(PageTable, TheLastPageOfAll) {
+  Twin twin;
+  const std::uint64_t last = 0 - kPageSize;
+  twin.Map(last, 0x123000, kPageSize, kData);
+  twin.Clear(last, kPageSize);
+  EXPECT_EQ(twin.pages(), 0u);
+  twin.Compare({last});
 }
 
 TEST(PageTable, EdgeAddresses) {
