@@ -113,10 +113,6 @@ class Modules {
   // As given in the options.
   const MemoryReader& memory() const { return options_.memory; }
 
-  // Around a fork, so that the child's copy is whole.
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
-
  private:
   struct Entry {
     std::unique_ptr<const Module> module;

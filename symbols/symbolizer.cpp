@@ -357,15 +357,6 @@ class Symbolizer::Implementation {
     });
   }
 
-  void LockForFork() {
-    mutex_.lock();
-    answers_mutex_.lock();
-  }
-  void UnlockAfterFork() {
-    answers_mutex_.unlock();
-    mutex_.unlock();
-  }
-
   Modules& modules() { return modules_; }
 
  private:
@@ -711,8 +702,5 @@ void Symbolizer::OnUnmap(std::uint64_t begin, std::uint64_t end) {
 }
 
 void Symbolizer::ReleaseLibraries() { implementation_->ReleaseLibraries(); }
-
-void Symbolizer::LockForFork() { implementation_->LockForFork(); }
-void Symbolizer::UnlockAfterFork() { implementation_->UnlockAfterFork(); }
 
 }  // namespace trapline

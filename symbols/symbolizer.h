@@ -157,10 +157,6 @@ class Symbolizer {
   // for libc, after a report. It is read again when it is asked for, a few times at most.
   void ReleaseLibraries();
 
-  // Around a fork, so that the child's copy is whole. Leaves the locks of the Modules alone.
-  void LockForFork();
-  void UnlockAfterFork();
-
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;

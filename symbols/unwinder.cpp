@@ -229,17 +229,6 @@ class Unwinder::Implementation {
     code_pages_.erase(page, code_pages_.lower_bound(end));
   }
 
-  void LockForFork() {
-    mutex_.lock();
-    full_mutex_.lock();
-    modules_.LockForFork();
-  }
-  void UnlockAfterFork() {
-    modules_.UnlockAfterFork();
-    full_mutex_.unlock();
-    mutex_.unlock();
-  }
-
  private:
   struct Unwindable {
     std::unique_ptr<ModuleImage> image;
@@ -476,8 +465,5 @@ std::size_t Unwinder::UnwindFrames(const UnwindRegisters& registers, const Memor
 void Unwinder::OnUnmap(std::uint64_t begin, std::uint64_t end) {
   implementation_->OnUnmap(begin, end);
 }
-
-void Unwinder::LockForFork() { implementation_->LockForFork(); }
-void Unwinder::UnlockAfterFork() { implementation_->UnlockAfterFork(); }
 
 }  // namespace trapline

@@ -60,10 +60,6 @@ class Unwinder {
   // The code in [begin, end) was unmapped or replaced. Calls Modules::OnUnmap too.
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
 
-  // Around a fork, so that the child's copy is whole. Takes the locks of the Modules too.
-  void LockForFork();
-  void UnlockAfterFork();
-
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;

@@ -32,10 +32,6 @@ class RaceJsonFile {
   // there before. The error says what failed; the file is then as it was if that is possible.
   Status Merge(const nlohmann::json& process);
 
-  // Around a fork, so that the child's copy is whole.
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
-
   // -1: no file.
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }

@@ -142,9 +142,6 @@ class RaceReports::Implementation {
     instance_ = Instance();
   }
 
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
-
  private:
   struct Found {
     json race;  // without occurrences; null if suppressed
@@ -370,8 +367,5 @@ std::string RaceReports::Summary(bool verbose) const { return implementation_->S
 json RaceReports::ToJson() const { return implementation_->ToJson(); }
 
 void RaceReports::Clear() { implementation_->Clear(); }
-
-void RaceReports::LockForFork() { implementation_->LockForFork(); }
-void RaceReports::UnlockAfterFork() { implementation_->UnlockAfterFork(); }
 
 }  // namespace trapline

@@ -132,10 +132,6 @@ class RaceReports {
   // In the child after a fork: its parent reports what was found so far.
   void Clear();
 
-  // Around a fork, so that the child's copy is whole. Leaves the Symbolizer's locks alone.
-  void LockForFork();
-  void UnlockAfterFork();
-
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
