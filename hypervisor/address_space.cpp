@@ -147,7 +147,7 @@ void AddressSpace::Split(std::uint64_t address) {
 }
 
 void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
-  if (states_) NoteChangedCode(start, end);
+  NoteChangedCode(start, end);
   Split(start);
   Split(end);
   regions_.erase(regions_.lower_bound(start), regions_.lower_bound(end));
@@ -192,6 +192,8 @@ void AddressSpace::Adopt(std::uint64_t start, std::uint64_t end, const Region& r
 void AddressSpace::NoteChangedCode(std::uint64_t start, std::uint64_t end) {
   ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region& region) {
     if ((region.protection & PROT_EXEC) == 0) return;
+    ++code_version_;
+    if (!states_) return;
     changed_code_.push_back(part);
     code_changed_ = true;
   });

@@ -172,6 +172,9 @@ class AddressSpace {
 
   // Ranges of code that are no longer what they were, since the last call.
   std::vector<Range> TakeChangedCode();
+  // Changes before any code does that is not writable. For whoever has read some. Without the
+  // mutex.
+  std::uint64_t code_version() const { return code_version_.load(std::memory_order_acquire); }
 
   // --- tracking
   // Before the program is loaded.
@@ -328,6 +331,7 @@ class AddressSpace {
   std::array<std::atomic<std::uint64_t>, 1024> lease_ends_{};
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
   std::atomic<bool> code_changed_{false};
+  std::atomic<std::uint64_t> code_version_{0};
   std::vector<Range> changed_code_;
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.

@@ -202,13 +202,27 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
     return size;
   }
   if (rules_.refuses && rules_.refuses(address)) return 0;
+  if (address < code_read_.start || address + size > code_read_.end) ReadAhead(address, size);
+  size = std::min<std::size_t>(size, code_read_.end - address);
+  std::memcpy(to, code_read_.bytes.data() + (address - code_read_.start), size);
+  return size;
+}
+
+// At least `size` bytes of code, if there are so many.
+void GuestCodeCache::ReadAhead(std::uint64_t address, std::size_t size) {
+  code_read_.start = code_read_.end = address;
   const auto region = space_.Find(address);
   // What can be written while it can be executed changes without a word.
   if (!region || (region->protection & PROT_EXEC) == 0 || (region->protection & PROT_WRITE) != 0)
-    return 0;
-  if (ReadGuest(address, to, size)) return size;
-  size = std::min<std::size_t>(size, kPageSize - address % kPageSize);
-  return ReadGuest(address, to, size) ? size : 0;
+    return;
+  const auto read = [&](std::size_t bytes) {
+    if (!ReadGuest(address, code_read_.bytes.data(), bytes)) return false;
+    code_read_.end = address + bytes;
+    return true;
+  };
+  const std::size_t ahead = std::min<std::size_t>(code_read_.bytes.size(), region->end - address);
+  if (ahead > size && read(ahead)) return;
+  if (!read(size)) read(std::min<std::size_t>(size, kPageSize - address % kPageSize));
 }
 
 bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
@@ -290,6 +304,7 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
                                         Coverage coverage,
                                         const std::function<std::uint64_t()>& translate) {
   inside_.erase(&thread);
+  code_read_.start = code_read_.end = 0;
   std::uint64_t address = translate();
   if (address == 0 && present(coverage).full() && MakeRoom(lock, coverage)) address = translate();
   if (address != 0) inside_[&thread] = {coverage, PresentHalf(coverage).generation};

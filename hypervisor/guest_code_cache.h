@@ -194,6 +194,7 @@ class GuestCodeCache {
                           Coverage coverage, const std::function<std::uint64_t()>& translate);
   bool MakeRoom(std::unique_lock<std::mutex>& lock, Coverage coverage);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
+  void ReadAhead(std::uint64_t address, std::size_t size);
 
   // Whether a thread is inside code of that generation, or of an earlier one.
   bool IsUsed(Coverage coverage, std::uint64_t generation);
@@ -219,6 +220,11 @@ class GuestCodeCache {
     std::uint64_t generation;
   };
   std::unordered_map<const CacheThread*, Inside> inside_;
+  // What ReadCode has read ahead in the present translation.
+  struct {
+    std::uint64_t start = 0, end = 0;
+    std::array<std::uint8_t, 256> bytes;
+  } code_read_;
   std::uint64_t flushes_ = 0, refused_ = 0;
   std::unique_ptr<Redirects> redirects_;
 };

@@ -134,6 +134,17 @@ int GuestThread::Run() {
   return exit_status_;
 }
 
+IdleDrain* GuestThread::BeginWait() {
+  Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
+  if (tracking == nullptr || !tracking->active()) return nullptr;
+  tracking->idle_drain().OnWait();
+  return &tracking->idle_drain();
+}
+
+void GuestThread::EndWait(IdleDrain* drain) {
+  if (drain != nullptr) drain->OnWaitEnds();
+}
+
 // At exits that are not in the agent's search for repeats.
 void GuestThread::GrowRepeatTable() {
   if (Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking())
@@ -230,8 +241,7 @@ void GuestThread::HandleExit() {
 // what has become hot is still checked.
 void GuestThread::DropOutdatedCode() {
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr) {
-    if (const auto outdated = process_->tracking()->TakeNewlyAtomicCode(); !outdated.empty())
-      cache->Invalidate(outdated);
+    process_->tracking()->DropNewlyAtomicCode();
     if (carrier_->partial) cache->UpdatePartial();
   }
 }

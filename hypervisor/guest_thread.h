@@ -14,6 +14,7 @@
 #include "hypervisor/adaptive_policy.h"
 #include "hypervisor/client_requests.h"
 #include "hypervisor/guest_code_cache.h"
+#include "hypervisor/instruction_cache.h"
 #include "hypervisor/machine.h"
 #include "hypervisor/runtime_call_tracker.h"
 #include "hypervisor/signals.h"
@@ -22,6 +23,7 @@
 
 namespace trapline {
 
+class IdleDrain;
 class Process;
 class Tracking;
 enum class FaultVerdict;
@@ -76,7 +78,10 @@ class GuestThread {
 
   // Makes a system call with the program's arguments that a signal can interrupt.
   long Interruptible(long number, const std::uint64_t arguments[6]) {
-    return trapline_interruptible_syscall(number, arguments, &signal_pending_);
+    IdleDrain* const drain = BeginWait();
+    const long result = trapline_interruptible_syscall(number, arguments, &signal_pending_);
+    EndWait(drain);
+    return result;
   }
   long Interruptible(long number, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0,
                      std::uint64_t d = 0, std::uint64_t e = 0, std::uint64_t f = 0) {
@@ -84,6 +89,8 @@ class GuestThread {
     return Interruptible(number, arguments);
   }
 
+  IdleDrain* BeginWait();
+  void EndWait(IdleDrain* drain);
   // The program's registers as they are now, for whoever looks at its memory or its stack.
   RegisterFile Registers();
   // Chooses what the thread sees of the memory from its next entry on.
@@ -148,6 +155,7 @@ class GuestThread {
 
   // --- thread_exceptions.cpp: and page faults
   void DeliverPageFault();
+  std::optional<Instruction> FaultingInstruction(std::size_t longest, bool again);
   void HandleException(unsigned vector);
   bool Touches(std::uint64_t address);
   bool HandleImpossibleAccess();
@@ -229,6 +237,7 @@ class GuestThread {
   bool restart_system_call_ = false;
   long system_call_number_ = 0;
   std::uint64_t last_fault_address_ = 0, last_fault_rip_ = 0;
+  RecentInstructions recent_instructions_;
   unsigned repeated_faults_ = 0;
   std::uint64_t memory_error_rip_ = 0;
   unsigned repeated_memory_errors_ = 0;

@@ -428,7 +428,8 @@ void Process::ExitGroup(GuestThread& thread, int status) {
   __builtin_unreachable();
 }
 
-void Process::BeforeDeath(int /*signal*/) {
+void Process::BeforeDeath(const GuestThread& thread) {
+  if (thread.is_vfork_child) return;  // what it would tell of is its parent's
   PrintStatistics();
   if (tracking_) tracking_->OnExit(0);
 }
@@ -756,11 +757,12 @@ long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint
   machine_.ForEachCarrier([&users](const Carrier& carrier) { users += carrier.in_use ? 1 : 0; });
   if (result != -EINVAL || thread.is_vfork_child || users != 1) return result;
   // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
-  // without one for a moment it is gone.
+  // without one for a moment it is gone. Or the one that drains.
   SetHostMask(kAllSignals);
   if (thread.signal_pending()) return kRestart;
   thread.Detach();
   thread.EnterView(View::kWhole);
+  if (tracking_) tracking_->idle_drain().Stop();
   const kvm_sregs special = thread.carrier().vcpu().special_registers();
   long changed = 0;
   const auto change = [&] {
@@ -912,6 +914,8 @@ void Process::PrintStatistics() {
         address_space_.CountPages(PageState::kPrivate),
         address_space_.CountPages(PageState::kShared), tracking.checks, tracking.repeats,
         tracking.unchecked));
+    line(fmt::format("queues drained while a processor had nothing else to do: {} times",
+                     tracking.idle_drains));
     if (GuestCodeCache* const cache = tracking_->code_cache()) {
       const CodeCacheStatistics code = cache->statistics();
       line(fmt::format(

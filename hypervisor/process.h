@@ -132,7 +132,7 @@ class Process {
   // --- ends
   // To be called when the process is about to die of a signal it caused: statistics are printed now
   // or never.
-  void BeforeDeath(int signal);
+  void BeforeDeath(const GuestThread& thread);
   // The monitor cannot go on: says why and ends the process with status 125.
   [[noreturn]] void Fatal(const std::string& message);
 

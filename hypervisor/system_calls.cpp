@@ -448,11 +448,10 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
     case SYS_sigaltstack:
       return {Sigaltstack(thread, a)};
     case SYS_tkill:
-      if (KillsItself(thread, a[0], a[1])) process.BeforeDeath(number32(1));
+      if (KillsItself(thread, a[0], a[1])) process.BeforeDeath(thread);
       return {thread.Interruptible(call.number, a)};
     case SYS_tgkill:
-      if (number32(0) == getpid() && KillsItself(thread, a[1], a[2]))
-        process.BeforeDeath(number32(2));
+      if (number32(0) == getpid() && KillsItself(thread, a[1], a[2])) process.BeforeDeath(thread);
       return {thread.Interruptible(call.number, a)};
     case SYS_rt_sigreturn:
       if (!Sigreturn(thread)) {

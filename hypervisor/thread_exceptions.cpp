@@ -28,12 +28,15 @@ namespace {
 
 // The instruction at `rip`, of the program, the code cache or the agent, if it is no longer than
 // that.
-std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest) {
+std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest, bool cached) {
   std::array<std::uint8_t, kMaximumInstructionLength> bytes{};
   std::size_t length = longest;
   if (agent::Contains(rip)) {
     length = std::min<std::size_t>(length, TRAPLINE_AGENT_CODE + agent::BlobSize() - rip);
     std::memcpy(bytes.data(), trapline_agent_begin + (rip - TRAPLINE_AGENT_CODE), length);
+  } else if (cached) {
+    // The monitor's own memory, which goes on behind the code.
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(rip), length);
   } else if (!ReadGuest(rip, bytes.data(), length)) {
     length = kPageSize - rip % kPageSize;
     if (length >= longest || !ReadGuest(rip, bytes.data(), length)) return std::nullopt;
@@ -67,6 +70,27 @@ bool HostHasVsyscallPage() {
 
 }  // namespace
 
+// The one that the vCPU is at, if it is no longer than that. `again`: it has faulted just before.
+std::optional<Instruction> GuestThread::FaultingInstruction(std::size_t longest, bool again) {
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
+  if (cached || again || agent::Contains(rip)) return InstructionAt(rip, longest, cached);
+  AddressSpace& space = process_->address_space();
+  const std::uint64_t version = space.code_version();
+  if (const Instruction* const known = recent_instructions_.Find(rip, version);
+      known != nullptr && known->length <= longest) {
+    return *known;
+  }
+  const auto instruction = InstructionAt(rip, longest, false);
+  const auto region = instruction ? space.Find(rip) : std::nullopt;
+  // What is written elsewhere, or can be here, changes without a word.
+  if (region && !region->shared && (region->protection & PROT_EXEC) != 0 &&
+      (region->protection & PROT_WRITE) == 0) {
+    recent_instructions_.Add(rip, version, *instruction);
+  }
+  return instruction;
+}
+
 // A page fault without a gate (HostKind::faults_shut_down): leaves all as a gate would have, the
 // slot's way out behind it.
 void GuestThread::DeliverPageFault() {
@@ -78,9 +102,9 @@ void GuestThread::DeliverPageFault() {
   // Up to the page that could not be fetched, if it was that.
   const std::size_t fetched =
       std::min<std::size_t>(address - registers.rip, kMaximumInstructionLength);
-  const auto instruction = InstructionAt(registers.rip, fetched);
   // One that is not known may write if to let it read was not enough.
   const bool again = address == last_fault_address_ && registers.rip == last_fault_rip_;
+  const auto instruction = FaultingInstruction(fetched, again);
   if (fetched == 0 || (!instruction && fetched < kMaximumInstructionLength)) {
     error_code |= kFetch;
   } else if (instruction ? Writes(*instruction, vcpu, address) : again) {

@@ -79,7 +79,7 @@ void GuestThread::ForceSignal(const SignalDelivery& delivery) {
 }
 
 void GuestThread::DieOf(int signal) {
-  process_->BeforeDeath(signal);
+  process_->BeforeDeath(*this);
   signal_actions().SetHostDefault(signal);
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
   SetHostMask(~MaskOf(signal));

@@ -66,6 +66,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
                [this](const RepeatedAccess& access) { TellRepeatLocked(access); }),
       locks_([this] { return threads_.front()->next_event(); },
              [this](const BiasedLocks::LateRelease& release) { TellLateReleaseLocked(release); }) {
+  idle_drain_ = std::make_unique<IdleDrain>([this] { return DrainWhileIdle(); });
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);
@@ -162,6 +163,7 @@ void Tracking::Register(Carrier& carrier) {
   page.events = 1;
   page.tracking = active() ? 1 : 0;
   threads_.push_back(&carrier);
+  idle_drain_->SetThreads(static_cast<unsigned>(threads_.size()));
   UpdateAloneLocked();
   const std::optional<unsigned> slot = repeats_.Add(page, NumberOf(carrier));
   sector_uses_.Add(page, slot ? *slot + 1 : agent::kUsedByOthers);
@@ -246,6 +248,7 @@ void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
   Observer().OnThreadEnd(thread);
   unjoined_.insert(thread);
   std::erase(threads_, &carrier);
+  idle_drain_->SetThreads(static_cast<unsigned>(threads_.size()));
   states_.erase(thread);
   carrier.thread_page().events = carrier.thread_page().tracking = 0;
   UpdateAloneLocked();
@@ -329,6 +332,8 @@ void Tracking::UnlockAfterFork() {
 void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   space_.ForgetStates();
   const std::lock_guard lock(mutex_);
+  static_cast<void>(idle_drain_.release());  // its thread is not in the child
+  idle_drain_ = std::make_unique<IdleDrain>([this] { return DrainWhileIdle(); });
   threads_.clear();
   starting_ = 0;
   unjoined_.clear();
@@ -487,10 +492,14 @@ void Tracking::TellHeldLocked(Carrier& carrier) {
   page.held_count = 0;
 }
 
-std::vector<Range> Tracking::TakeNewlyAtomicCode() {
-  if (!batch_.has_newly_atomic_code()) return {};
-  const std::lock_guard lock(mutex_);
-  return batch_.TakeNewlyAtomicCode();
+void Tracking::DropNewlyAtomicCode() {
+  if (!code_cache_ || !batch_.has_newly_atomic_code()) return;
+  std::vector<Range> outdated;
+  {
+    const std::lock_guard lock(mutex_);
+    outdated = batch_.TakeNewlyAtomicCode();
+  }
+  if (!outdated.empty()) code_cache_->Invalidate(outdated);
 }
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
@@ -1021,7 +1030,10 @@ void Tracking::HelpingMutex::lock() {
   // One drain only: then it stands in line.
   if (const std::uint64_t drain = tracking_.drains_; drain % 2 != 0)
     tracking_.observer_.HelpUntil([&] { return tracking_.drains_ != drain; });
+  if (mutex_.try_lock()) return;
+  ++waiting_;
   mutex_.lock();
+  --waiting_;
 }
 
 void Tracking::Drain() {
@@ -1038,11 +1050,32 @@ void Tracking::MakeRoom(Carrier& carrier) {
     const std::uint64_t tail = __atomic_load_n(&page.queue_tail, __ATOMIC_ACQUIRE);
     return page.queue_head - tail <= TRAPLINE_QUEUE_ENTRIES - kRoom;
   };
+  idle_drain_->OnFull();
   while (IsDraining()) {
     observer_.HelpUntil([&] { return !IsDraining() || has_room(); });
     if (has_room()) return;
   }
   Drain();
+}
+
+// On a processor that would be idle.
+bool Tracking::DrainWhileIdle() {
+  constexpr std::uint64_t kWorth = 1024;  // events, 1 ms of work: a drain costs some 20 us more
+  if (mutex_.contended()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!active()) return false;
+    std::uint64_t queued = 0;
+    for (Carrier* const carrier : threads_) {
+      const agent::ThreadPage& page = carrier->thread_page();
+      queued += __atomic_load_n(&page.queue_head, __ATOMIC_ACQUIRE) - page.queue_tail;
+    }
+    if (queued < kWorth) return false;
+    DrainLocked();
+    ++statistics_.idle_drains;
+  }
+  DropNewlyAtomicCode();
+  return true;
 }
 
 void Tracking::GrowRepeatTable(Carrier& carrier) {

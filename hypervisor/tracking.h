@@ -21,6 +21,7 @@
 #include "hypervisor/event_batch.h"
 #include "hypervisor/former_owners.h"
 #include "hypervisor/guest_code_cache.h"
+#include "hypervisor/idle_drain.h"
 #include "hypervisor/instruction_cache.h"
 #include "hypervisor/observer.h"
 #include "hypervisor/release_log.h"
@@ -42,6 +43,7 @@ struct TrackingStatistics {
   std::uint64_t view_changes = 0;  // between tracked and untracked code
   std::uint64_t runtime_events = 0;
   std::uint64_t quiet_moments = 0;
+  std::uint64_t idle_drains = 0;   // of the queues, on a processor that had nothing else to do
   std::uint64_t repeats = 0;       // accesses that needed no report (guest-agent/repeats.h)
   std::uint64_t untold_locks = 0;  // times that a lock was given back untold (biased_locks.h)
   SectorUses::Count settled;
@@ -153,6 +155,8 @@ class Tracking {
 
   // Hands all queued events to the observer.
   void Drain();
+  // Does that, too, while a processor has nothing else to do.
+  IdleDrain& idle_drain() { return *idle_drain_; }
   // Sees to it that the thread's queue, which is full, has room: by Drain, unless another thread is
   // just doing that.
   void MakeRoom(Carrier& carrier);
@@ -162,9 +166,9 @@ class Tracking {
   // agent's search for repeats.
   void GrowRepeatTable(Carrier& carrier);
 
-  // Instructions that count as atomic since this was last asked: code that was translated from them
-  // is out of date.
-  std::vector<Range> TakeNewlyAtomicCode();
+  // What the code cache holds of instructions that count as atomic since this was last called is
+  // out of date.
+  void DropNewlyAtomicCode();
 
   ExecutionObserver::Handover OnExecute();
   void OnExecuteFailed();
@@ -269,6 +273,7 @@ class Tracking {
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
   void DrainLocked();
+  bool DrainWhileIdle();
   void CatchUpLocked(Carrier& carrier, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void WakeLocked(ThreadId thread, std::uint64_t address);
@@ -325,10 +330,13 @@ class Tracking {
     explicit HelpingMutex(Tracking& tracking) : tracking_(tracking) {}
     void lock();
     void unlock() { mutex_.unlock(); }
+    // Whether a thread stands in line. Without it.
+    bool contended() const { return waiting_ != 0; }
 
    private:
     Tracking& tracking_;
     std::mutex mutex_;
+    std::atomic<unsigned> waiting_{0};
   };
   bool IsDraining() const { return drains_ % 2 != 0; }
   HelpingMutex mutex_{*this};  // the observer, and what follows
@@ -363,6 +371,7 @@ class Tracking {
   TrackingStatistics statistics_;
 
   InstructionCache instructions_;
+  std::unique_ptr<IdleDrain> idle_drain_;
 };
 
 }  // namespace trapline

@@ -41,6 +41,20 @@ static int UnshareWithThread(void) {
   return unshare(CLONE_THREAD);
 }
 
+static void* End(void* argument) { return argument; }
+
+// The kernel may need a moment for the thread to be gone.
+static int UnshareAfterThread(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, End, NULL);
+  pthread_join(thread, NULL);
+  for (int i = 0; i < 100 && unshare(CLONE_THREAD) != 0; ++i) {
+    if (errno != EINVAL) return -1;
+    usleep(1000);
+  }
+  return unshare(CLONE_THREAD);
+}
+
 int main(void) {
   const int user = InChild(NewUser);
   if (user == EPERM || user == ENOSPC || user == ENOSYS) Skip("no user namespaces here");
@@ -52,5 +66,6 @@ int main(void) {
   const int mounts = InChild(JoinMounts);
   Fact(mounts == 0 || mounts == EPERM, "its own mount namespace, joined");
   Fact(InChild(UnshareWithThread) == EINVAL, "EINVAL for a process with two threads");
+  Fact(InChild(UnshareAfterThread) == 0, "after a thread has ended");
   return Done();
 }
