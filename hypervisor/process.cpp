@@ -30,6 +30,16 @@ extern "C" long trapline_clone_with_stack(std::uint64_t flags, void* stack_top,
                                           void (*entry)(void*), void* argument, std::uint64_t pidfd,
                                           std::uint32_t* clear_tid);
 
+// The C library's own, which only code that is linked statically can call, as the monitor is; null
+// elsewhere. Other threads may be in malloc, with none of the monitor's locks.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" {
+[[gnu::weak, gnu::visibility("hidden")]] void __malloc_fork_lock_parent();
+[[gnu::weak, gnu::visibility("hidden")]] void __malloc_fork_unlock_parent();
+[[gnu::weak, gnu::visibility("hidden")]] void __malloc_fork_unlock_child();
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
 namespace trapline {
 namespace {
 
@@ -592,11 +602,13 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     child = fork();
     if (child < 0) child = -errno;
   } else {
-    // Flags fork(3) cannot pass on. The kernel's own fork; the C library's locks are free as far as
-    // this program's code goes, for all of it runs under the locks above.
+    // Flags fork(3) cannot pass on. The kernel's own fork, with what fork(3) does about malloc.
+    if (__malloc_fork_lock_parent != nullptr) __malloc_fork_lock_parent();
     child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0,
                     arguments.pidfd, 0, 0);
     if (child < 0) child = -errno;
+    if (child == 0 && __malloc_fork_unlock_child != nullptr) __malloc_fork_unlock_child();
+    if (child != 0 && __malloc_fork_unlock_parent != nullptr) __malloc_fork_unlock_parent();
   }
   UnlockDescriptors();
   machine_.memory().mutex().unlock();

@@ -92,11 +92,11 @@ void SectorUses::Start(std::uint32_t settle_after) {
 }
 
 void SectorUses::End() {
-  if (!started_) return;
+  if (!started_.exchange(false)) return;
   for (agent::ThreadPage* const page : threads_) std::ranges::fill(page->need_not_tell, 0);
   agent::Repeats().keeps_sector_use = 0;
-  RemoveAll();
-  started_ = false;
+  threads_.clear();
+  ClearSectors();
 }
 
 void SectorUses::Add(agent::ThreadPage& page, std::uint32_t user) {
@@ -114,6 +114,8 @@ void SectorUses::CountWrites(agent::ThreadPage& page, std::uint32_t user, std::i
   page.counted_writes = most != 0 ? most : std::numeric_limits<std::int64_t>::max();
   page.need_not_tell[kSettled | user] = own;
   page.need_not_tell[kSettled | agent::kSectorOfReaders] = agent::kLeaveOutReads;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!started_) std::ranges::fill(page.need_not_tell, 0);  // it has ended meanwhile
 }
 
 void SectorUses::Remove(agent::ThreadPage& page, std::uint32_t user) {
@@ -174,7 +176,10 @@ void SectorUses::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length
 }
 
 void SectorUses::Clear() {
-  if (!started_) return;
+  if (started_) ClearSectors();
+}
+
+void SectorUses::ClearSectors() {
   ForEachUsed([](std::uint32_t sector) {
     __atomic_store_n(&Memory().uses[sector], kSectorOfNobody, __ATOMIC_SEQ_CST);
     __atomic_store_n(&Memory().SubsectorsOf(sector), 0, __ATOMIC_SEQ_CST);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,7 +28,8 @@ class SectorUses {
   void Add(agent::ThreadPage& page, std::uint32_t user);
   void Remove(agent::ThreadPage& page, std::uint32_t user);
   // The thread, which was added, makes as many writes to settled memory of its own in the code
-  // cache before it leaves that; 0: any number, which nobody counts.
+  // cache before it leaves that; 0: any number, which nobody counts. May come, by that thread,
+  // while another one is in any other function.
   void CountWrites(agent::ThreadPage& page, std::uint32_t user, std::int64_t most) const;
   // A fork has left none of the threads.
   void RemoveAll();
@@ -56,6 +58,7 @@ class SectorUses {
   const Count& settled() const { return settled_; }
 
  private:
+  void ClearSectors();
   // Calls visit(sector) for those that may be in use.
   template <class Visit>
   static void ForEachUsed(Visit&& visit);
@@ -69,7 +72,7 @@ class SectorUses {
   // The sector, or a part of it, has settled as the byte says.
   void NoteLeavesOut(std::uint32_t sector, std::uint8_t byte);
 
-  bool started_ = false;
+  std::atomic<bool> started_{false};
   std::vector<agent::ThreadPage*> threads_;
   std::uint64_t window_ = 0;   // ns
   std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC

@@ -778,7 +778,7 @@ void Tracking::Retract(Carrier& carrier, std::uint64_t rip) {
 }
 
 void Tracking::CountWrites(Carrier& carrier, std::int64_t most) {
-  const std::lock_guard lock(mutex_);
+  // Without the mutex, which others have for milliseconds while they drain.
   agent::ThreadPage& page = carrier.thread_page();
   sector_uses_.CountWrites(page, static_cast<std::uint32_t>(page.repeat_user), most);
 }

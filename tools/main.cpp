@@ -1,5 +1,6 @@
 // The `trapline` command.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -109,6 +110,8 @@ int Run(const RunOptions& options, const std::string& path,
         const std::vector<std::string>& arguments, bool initial) {
   // Until the program runs, its own descriptor limit must not stop the monitor.
   const DescriptorRoom room;
+  // One for each thread holds much that others have freed: who drains differs from time to time.
+  mallopt(M_ARENA_MAX, 1);
   KeepErrorOutput();
   auto executable = OpenExecutable(path, arguments);
   LoadError error;
