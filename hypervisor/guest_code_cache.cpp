@@ -202,7 +202,8 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
     return size;
   }
   if (rules_.refuses && rules_.refuses(address)) return 0;
-  if (address < code_read_.start || address + size > code_read_.end) ReadAhead(address, size);
+  if (address < code_read_.start || address > code_read_.end || size > code_read_.end - address)
+    ReadAhead(address, size);
   size = std::min<std::size_t>(size, code_read_.end - address);
   std::memcpy(to, code_read_.bytes.data() + (address - code_read_.start), size);
   return size;
@@ -304,9 +305,13 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
                                         Coverage coverage,
                                         const std::function<std::uint64_t()>& translate) {
   inside_.erase(&thread);
-  code_read_.start = code_read_.end = 0;
-  std::uint64_t address = translate();
-  if (address == 0 && present(coverage).full() && MakeRoom(lock, coverage)) address = translate();
+  const auto translate_anew = [&] {
+    code_read_.start = code_read_.end = 0;
+    return translate();
+  };
+  std::uint64_t address = translate_anew();
+  if (address == 0 && present(coverage).full() && MakeRoom(lock, coverage))
+    address = translate_anew();
   if (address != 0) inside_[&thread] = {coverage, PresentHalf(coverage).generation};
   return address;
 }

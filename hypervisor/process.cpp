@@ -767,7 +767,9 @@ long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint
   const long result = thread.Interruptible(number, arguments);
   unsigned users = 0;  // a process that shares this memory has a vCPU too
   machine_.ForEachCarrier([&users](const Carrier& carrier) { users += carrier.in_use ? 1 : 0; });
-  if (result != -EINVAL || thread.is_vfork_child || users != 1) return result;
+  // EUSERS: of a time namespace.
+  const auto has_threads = [](long error) { return error == -EINVAL || error == -EUSERS; };
+  if (!has_threads(result) || thread.is_vfork_child || users != 1) return result;
   // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
   // without one for a moment it is gone. Or the one that drains.
   SetHostMask(kAllSignals);
@@ -783,7 +785,7 @@ long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint
     for (int i = 0; i < kMostWaits; ++i) {
       changed = syscall(number, arguments[0], arguments[1]);
       if (changed < 0) changed = -errno;
-      if (changed != -EINVAL) return;
+      if (!has_threads(changed)) return;
       usleep(1000);
     }
   };

@@ -81,10 +81,10 @@ std::optional<Instruction> GuestThread::FaultingInstruction(std::size_t longest,
       known != nullptr && known->length <= longest) {
     return *known;
   }
+  const auto region = space.Find(rip);
   const auto instruction = InstructionAt(rip, longest, false);
-  const auto region = instruction ? space.Find(rip) : std::nullopt;
   // What is written elsewhere, or can be here, changes without a word.
-  if (region && !region->shared && (region->protection & PROT_EXEC) != 0 &&
+  if (instruction && region && !region->shared && (region->protection & PROT_EXEC) != 0 &&
       (region->protection & PROT_WRITE) == 0) {
     recent_instructions_.Add(rip, version, *instruction);
   }

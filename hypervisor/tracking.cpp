@@ -332,6 +332,7 @@ void Tracking::UnlockAfterFork() {
 void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   space_.ForgetStates();
   const std::lock_guard lock(mutex_);
+  mutex_.OnForkedChild();
   static_cast<void>(idle_drain_.release());  // its thread is not in the child
   idle_drain_ = std::make_unique<IdleDrain>([this] { return DrainWhileIdle(); });
   threads_.clear();

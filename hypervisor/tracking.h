@@ -332,6 +332,8 @@ class Tracking {
     void unlock() { mutex_.unlock(); }
     // Whether a thread stands in line. Without it.
     bool contended() const { return waiting_ != 0; }
+    // In a forked child, where those that stood in line are not.
+    void OnForkedChild() { waiting_ = 0; }
 
    private:
     Tracking& tracking_;
