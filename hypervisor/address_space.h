@@ -54,6 +54,10 @@ struct Region {
   bool Trackable() const {
     return (protection & PROT_WRITE) != 0 && (protection & PROT_EXEC) == 0 && !borrowed;
   }
+  // Whether it is code that cannot be written to here. Other code changes without a word.
+  bool ReadOnlyCode() const {
+    return (protection & PROT_EXEC) != 0 && (protection & PROT_WRITE) == 0;
+  }
 };
 
 struct Range {

@@ -213,9 +213,7 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
 void GuestCodeCache::ReadAhead(std::uint64_t address, std::size_t size) {
   code_read_.start = code_read_.end = address;
   const auto region = space_.Find(address);
-  // What can be written while it can be executed changes without a word.
-  if (!region || (region->protection & PROT_EXEC) == 0 || (region->protection & PROT_WRITE) != 0)
-    return;
+  if (!region || !region->ReadOnlyCode()) return;
   const auto read = [&](std::size_t bytes) {
     if (!ReadGuest(address, code_read_.bytes.data(), bytes)) return false;
     code_read_.end = address + bytes;

@@ -134,15 +134,14 @@ int GuestThread::Run() {
   return exit_status_;
 }
 
-IdleDrain* GuestThread::BeginWait() {
+long GuestThread::Interruptible(long number, const std::uint64_t arguments[6]) {
   Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
-  if (tracking == nullptr || !tracking->active()) return nullptr;
-  tracking->idle_drain().OnWait();
-  return &tracking->idle_drain();
-}
-
-void GuestThread::EndWait(IdleDrain* drain) {
+  IdleDrain* const drain =
+      tracking != nullptr && tracking->active() ? &tracking->idle_drain() : nullptr;
+  if (drain != nullptr) drain->OnWait();
+  const long result = trapline_interruptible_syscall(number, arguments, &signal_pending_);
   if (drain != nullptr) drain->OnWaitEnds();
+  return result;
 }
 
 // At exits that are not in the agent's search for repeats.

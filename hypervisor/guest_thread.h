@@ -23,7 +23,6 @@
 
 namespace trapline {
 
-class IdleDrain;
 class Process;
 class Tracking;
 enum class FaultVerdict;
@@ -77,20 +76,13 @@ class GuestThread {
   std::uint64_t logical_number() const { return logical_number_; }
 
   // Makes a system call with the program's arguments that a signal can interrupt.
-  long Interruptible(long number, const std::uint64_t arguments[6]) {
-    IdleDrain* const drain = BeginWait();
-    const long result = trapline_interruptible_syscall(number, arguments, &signal_pending_);
-    EndWait(drain);
-    return result;
-  }
+  long Interruptible(long number, const std::uint64_t arguments[6]);
   long Interruptible(long number, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0,
                      std::uint64_t d = 0, std::uint64_t e = 0, std::uint64_t f = 0) {
     const std::uint64_t arguments[6] = {a, b, c, d, e, f};
     return Interruptible(number, arguments);
   }
 
-  IdleDrain* BeginWait();
-  void EndWait(IdleDrain* drain);
   // The program's registers as they are now, for whoever looks at its memory or its stack.
   RegisterFile Registers();
   // Chooses what the thread sees of the memory from its next entry on.

@@ -603,12 +603,12 @@ long Process::CloneProcess(GuestThread& parent, const CloneArguments& arguments)
     if (child < 0) child = -errno;
   } else {
     // Flags fork(3) cannot pass on. The kernel's own fork, with what fork(3) does about malloc.
-    if (__malloc_fork_lock_parent != nullptr) __malloc_fork_lock_parent();
+    const bool locks_malloc = __malloc_fork_lock_parent != nullptr;
+    if (locks_malloc) __malloc_fork_lock_parent();
     child = syscall(SYS_clone, (other_flags & 0xffffffffull) | arguments.exit_signal, 0,
                     arguments.pidfd, 0, 0);
     if (child < 0) child = -errno;
-    if (child == 0 && __malloc_fork_unlock_child != nullptr) __malloc_fork_unlock_child();
-    if (child != 0 && __malloc_fork_unlock_parent != nullptr) __malloc_fork_unlock_parent();
+    if (locks_malloc) child == 0 ? __malloc_fork_unlock_child() : __malloc_fork_unlock_parent();
   }
   UnlockDescriptors();
   machine_.memory().mutex().unlock();

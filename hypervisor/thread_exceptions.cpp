@@ -83,9 +83,8 @@ std::optional<Instruction> GuestThread::FaultingInstruction(std::size_t longest,
   }
   const auto region = space.Find(rip);
   const auto instruction = InstructionAt(rip, longest, false);
-  // What is written elsewhere, or can be here, changes without a word.
-  if (instruction && region && !region->shared && (region->protection & PROT_EXEC) != 0 &&
-      (region->protection & PROT_WRITE) == 0) {
+  // Shared memory may be written to elsewhere.
+  if (instruction && region && !region->shared && region->ReadOnlyCode()) {
     recent_instructions_.Add(rip, version, *instruction);
   }
   return instruction;

@@ -166,8 +166,8 @@ class Tracking {
   // agent's search for repeats.
   void GrowRepeatTable(Carrier& carrier);
 
-  // What the code cache holds of instructions that count as atomic since this was last called is
-  // out of date.
+  // Drops what the code cache holds of instructions that count as atomic since this was last
+  // called.
   void DropNewlyAtomicCode();
 
   ExecutionObserver::Handover OnExecute();
