@@ -274,7 +274,7 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
     return std::max(forget_atomics_from_, 2 * atomics_.cell_bytes());
   }
 
-  // By thread. Repeats are told long before what is kept here ends.
+  // By thread. Repeats are told before what is kept here ends.
   std::vector<MomentHistory> moments_;
 
   FastTrackAnalysis analysis_;

@@ -125,7 +125,7 @@ class MomentClocks {
   struct Learnt {
     Clock moment, known;
   };
-  static constexpr std::size_t kMostLearnt = 4096;  // 64 KiB for two threads
+  static constexpr std::size_t kMostLearnt = 8192;  // 128 KiB for each pair of threads
 
   void NoteLearnt(const ThreadClock& thread, const VectorClock& object) {
     for (ThreadId other = 0; other < object.size(); ++other) {

@@ -61,7 +61,7 @@ void BiasedLocks::Touch(std::uint64_t lock, const std::function<void()>& drain) 
 }
 
 void BiasedLocks::TellAll() {
-  acquired_ = 0;
+  std::ranges::fill(acquired_, 0);
   if (!started_) return;
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) TellTable(slot, ticks_[slot]);
 }

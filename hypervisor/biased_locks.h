@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "detector/event.h"
 #include "guest-agent/agent.h"
@@ -39,11 +40,13 @@ class BiasedLocks {
   // The thread has ended, all that it did has been handled: what it has noted is told.
   void Remove(unsigned slot);
 
-  // An event of a lock has been told.
-  void OnTold(bool acquired) {
+  // An event of a lock, taken or not, has been told.
+  void OnTold(ThreadId thread, bool acquired) {
     if (!started_) return;
     if (told_ < after_ && ++told_ >= after_) Enable();
-    if (acquired && ++acquired_ >= kMostAcquired) TellAll();
+    if (!acquired) return;
+    if (thread >= acquired_.size()) acquired_.resize(std::size_t{thread} + 1);
+    if (++acquired_[thread] >= kMostAcquired) TellAll();
   }
   // An event of the lock is about to be told that the agent has not seen: it is nobody's from now
   // on. drain() handles all that threads have queued until then.
@@ -56,9 +59,9 @@ class BiasedLocks {
   void Clear();
 
  private:
-  // Of what threads knew at their releases the detector forgets what is older than some thousand
-  // times that they have learnt of others (MomentClocks).
-  static constexpr unsigned kMostAcquired = 4096;
+  // By one thread. Of what it knew at its releases the detector forgets what is older than so many
+  // times that it has learnt of another one (half of MomentClocks::kMostLearnt).
+  static constexpr std::uint32_t kMostAcquired = 4096;
 
   void Enable();
   // What is noted of events up to `last`.
@@ -70,7 +73,7 @@ class BiasedLocks {
   const Tell tell_;
   bool started_ = false;
   std::uint64_t after_ = 0, told_ = 0;
-  unsigned acquired_ = 0;                                     // locks, told of since TellAll
+  std::vector<std::uint32_t> acquired_;                       // by thread: since TellAll
   unsigned tables_ = 0;                                       // all threads' are before this one
   std::array<std::uint64_t, agent::kRepeatThreads> ticks_{};  // the latest that was handled
 };

@@ -296,7 +296,6 @@ void RepeatTables::TellTable(unsigned slot, std::uint64_t before) {
 
 void RepeatTables::TellAll(std::uint64_t before) {
   if (!started_) return;
-  moments_ = 0;
   for (unsigned slot = 0; slot < agent::kRepeatThreads; ++slot) {
     if (pages_[slot] != nullptr) TellTable(slot, before);
   }
@@ -345,14 +344,6 @@ void RepeatTables::Grow(unsigned slot, std::uint64_t before) {
   if (later) return;
   for_each_good_line([](RepeatLine& line) { __atomic_store_n(&line.entry, 0, __ATOMIC_RELEASE); });
   SetLines(slot, 2 * lines);
-}
-
-bool RepeatTables::OnMoment(std::uint64_t before) {
-  constexpr unsigned kMost = 1 << 18;
-  if (++moments_ < kMost) return false;
-  moments_ = 0;
-  TellAll(before);
-  return true;
 }
 
 void RepeatTables::Weigh(std::uint64_t checks, std::uint64_t before) {

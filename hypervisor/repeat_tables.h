@@ -9,10 +9,13 @@
 // started, nothing happens.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "detector/event.h"
 #include "guest-agent/agent.h"
@@ -86,9 +89,18 @@ class RepeatTables {
   void TellThose(unsigned slot, std::uint64_t before) {
     if (started_) TellTable(slot, before);
   }
-  // A moment has been told of. After many, so that the detector need not know them for ever, all
-  // that was repeated is told: true.
-  bool OnMoment(std::uint64_t before);
+  // A moment of the thread has been told of. When one thread's are many, all that was repeated is
+  // told, and what was noted of locks must be: true. The detector does not know them for ever
+  // (MomentHistory::kLeast), and who ends a peace may be a queue behind.
+  static constexpr std::uint32_t kMostMoments = (1 << 18) - 2 * TRAPLINE_QUEUE_ENTRIES;
+  bool OnMoment(ThreadId thread, std::uint64_t before) {
+    if (thread >= moments_.size()) moments_.resize(std::size_t{thread} + 1);
+    if (++moments_[thread] < kMostMoments) [[likely]]
+      return false;
+    std::ranges::fill(moments_, 0);
+    TellAll(before);
+    return true;
+  }
   // Finding repeats must pay: where threads have no time to come back to what they did, it pauses,
   // and the tables give their memory back. `checks`: accesses that were told so far. To be called
   // whenever the queues have been drained.
@@ -113,7 +125,7 @@ class RepeatTables {
   const Tell tell_;
   bool started_ = false, was_started_ = false;
   std::array<agent::ThreadPage*, agent::kRepeatThreads> pages_{};  // null: free
-  unsigned moments_ = 0;                                           // since all was told
+  std::vector<std::uint32_t> moments_;                             // by thread: see OnMoment
   std::uint64_t first_trial_ = 0;                                  // checks
   std::uint64_t weigh_at_ = 0;                                     // checks
   std::uint64_t pause_ = 0;                                        // the next one, in checks

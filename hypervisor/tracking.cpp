@@ -454,10 +454,10 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   lock.ip = event.ip;
   if (repeats_.started() && IsReleaseOfLock(kind)) {
     lock.aux = event.sequence + 1;  // 0 if the agent has not queued it
-    OnMomentLocked();
+    OnMomentLocked(thread);
   }
   batch_.TellIfMany();
-  locks_.OnTold(!IsReleaseOfLock(kind));
+  locks_.OnTold(thread, !IsReleaseOfLock(kind));
 }
 
 // --- biased locks
@@ -470,7 +470,7 @@ void Tracking::TickLocked(ThreadId thread, ThreadState& state, std::uint64_t num
   tick.thread = thread;
   tick.aux = number + 1;
   if (state.repeat_slot) locks_.OnTick(*state.repeat_slot, number);
-  OnMomentLocked();
+  OnMomentLocked(thread);
   batch_.TellIfMany();
 }
 
@@ -584,7 +584,7 @@ void Tracking::NewMomentLocked(ThreadId thread, std::uint64_t moment) {
   event.kind = EventKind::kMoment;
   event.thread = thread;
   event.aux = moment;
-  OnMomentLocked();
+  OnMomentLocked(thread);
 }
 
 std::uint32_t Tracking::UserOfLocked(ThreadId thread) const {

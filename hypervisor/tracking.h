@@ -209,9 +209,9 @@ class Tracking {
   void TellRepeatLocked(const RepeatedAccess& access);
   // The thread's clock may have changed by what was told last: repeats from `moment` on have it.
   void NewMomentLocked(ThreadId thread, std::uint64_t moment);
-  // Many moments have been told of: so is all that was repeated, and noted of locks.
-  void OnMomentLocked() {
-    if (repeats_.OnMoment(handled_)) locks_.TellAll();
+  // Many moments of a thread have been told of: so is all that was repeated, and noted of locks.
+  void OnMomentLocked(ThreadId thread) {
+    if (repeats_.OnMoment(thread, handled_)) locks_.TellAll();
   }
   // From now on; `carrier`: any.
   void NewMomentLocked(ThreadId thread, Carrier& carrier) {

@@ -20,6 +20,7 @@
 #include <tuple>
 #include <vector>
 
+#include "detector/moment_history.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/fast_repeats.h"
 #include "hypervisor/repeat_tables.h"
@@ -205,6 +206,7 @@ class Execution {
     handled_ = Memory().next_event();
   }
   void TellAll() { tables_.TellAll(handled_); }
+  bool OnMoment(ThreadId thread) { return tables_.OnMoment(thread, handled_); }
   bool IsFull(ThreadId thread) { return tables_.IsFull(*slots_[thread]); }
   bool IsTableUsed(ThreadId thread) const {
     return std::ranges::any_of(Repeats().used[*slots_[thread]],
@@ -846,6 +848,31 @@ TEST(Repeats, FreeingBlocksForgetsWhereNothingIs) {
     EXPECT_FALSE(execution.IsTableUsed(1));
     execution.Do(Clear(0, 0x1000, 16));
   }
+}
+
+// What threads have repeated is told before the detector forgets what their clocks were then, that
+// is when one of them alone has come to so many moments.
+TEST(Repeats, ManyMomentsOfOneThreadTellAll) {
+  static_assert(RepeatTables::kMostMoments + TRAPLINE_QUEUE_ENTRIES < MomentHistory::kLeast);
+  Execution execution(0);
+  execution.Do(Fork(0, 1));
+  for (const ThreadId thread : {0u, 1u}) {
+    for (int i = 0; i < 2; ++i) {
+      execution.Do(Write(thread, 0x1000 + 0x100 * thread, 8, 1));
+      execution.Do(Release(thread, 7 + thread));
+    }
+  }
+  EXPECT_EQ(execution.repeats(), 2u);
+  execution.HandleAll();
+  const std::size_t before = execution.told().size();
+  for (std::uint32_t i = 1; i < RepeatTables::kMostMoments; ++i) {
+    ASSERT_FALSE(execution.OnMoment(0));
+    ASSERT_FALSE(execution.OnMoment(1));
+  }
+  EXPECT_EQ(execution.told().size(), before);
+  EXPECT_TRUE(execution.OnMoment(0));
+  EXPECT_EQ(execution.told().size(), before + 2);
+  EXPECT_FALSE(execution.OnMoment(1));  // all begin anew
 }
 
 }  // namespace
