@@ -179,7 +179,8 @@ class GuestThread {
   void HandleCacheExit();
   void ReturnToRegion();
   void HandleCacheCall();
-  FaultVerdict ResolveCached(std::uint64_t& address, bool write);
+  bool IsOfMirror(std::uint64_t address, std::uint64_t rip);
+  FaultVerdict ResolveCached(std::uint64_t& address, bool write, std::uint64_t rip);
   void EndCachePause();
 
   // --- thread_steps.cpp: instructions that are let through one at a time

@@ -358,10 +358,17 @@ void GuestThread::HandleCacheCall() {
   process_->tracking()->CheckCached(*carrier_, site, file);
 }
 
-// A page fault in the code cache: `address` becomes the program's, if it is its mirror.
-FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write) {
+// Whether a page fault in the code cache was for the mirror. Where that of high memory lies there
+// may also be memory of the program's, which partial code uses as it is.
+bool GuestThread::IsOfMirror(std::uint64_t address, std::uint64_t rip) {
+  if (address - kMirrorOffset >= kUserAddressEnd) return false;
+  return address >= kLowMirrorStart || !code_cache()->IsPartial(rip) || !Touches(address);
+}
+
+// A page fault in the code cache at `rip`: `address` becomes the program's, if it is its mirror.
+FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write, std::uint64_t rip) {
   AddressSpace& space = process_->address_space();
-  if (address - kMirrorOffset < kUserAddressEnd) {
+  if (IsOfMirror(address, rip)) {
     address -= kMirrorOffset;
     if (redirected_by_ != 0 && Registers().rip == returned_at_)
       code_cache()->redirects()->CountMisled(redirected_by_);

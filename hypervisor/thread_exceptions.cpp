@@ -307,7 +307,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   try {
     const bool write = (error_code & kWrite) != 0;
     if (cached) {
-      verdict = ResolveCached(fault_address, write);
+      verdict = ResolveCached(fault_address, write, rip);
     } else {
       // The program's own gs: operand, natively: the cache knows its base.
       if (address >= kMirrorOffset && view_ == View::kClosed && EnterCache()) return;
