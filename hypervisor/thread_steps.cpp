@@ -13,6 +13,14 @@
 namespace trapline {
 namespace {
 
+// clflush, clflushopt, clwb: they need a line in view, and do nothing to what is in it.
+bool FlushesCacheLine(const Instruction& in) {
+  if (in.encoding != Encoding::kLegacy || in.map != kMap0F || in.opcode != 0xae) return false;
+  const unsigned reg = in.modrm >> 3 & 7;
+  return in.modrm_is_memory() &&
+         (in.mandatory == 0x66 ? reg == 6 || reg == 7 : in.mandatory == 0 && reg == 7);
+}
+
 // Reads or writes the base of GS: rdgsbase, wrgsbase, a load of GS.
 bool UsesGsBase(const Instruction& in) {
   if (in.encoding != Encoding::kLegacy) return false;
@@ -72,7 +80,7 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
         is_runtime || tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
     if (chained && !checked && !uses_gs_base) return false;
     // Nothing of what it is known to do is where it faulted: its effects are not known.
-    if (!checked && !uses_gs_base)
+    if (!checked && !uses_gs_base && !FlushesCacheLine(*instruction))
       tracking.CheckUnknown(*carrier_, fault_address, write, registers);
     if (!step.holds_atomic_lock && RepeatInMonitor(*instruction, registers.rflags)) {
       tracking.CountTrap(chained);
