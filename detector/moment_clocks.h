@@ -85,8 +85,9 @@ class MomentClocks {
 
   // From now on JoinKnownAt may be asked for later moments of the thread.
   static void RememberKnowledge(ThreadClock& thread) { thread.remembers_knowledge = true; }
-  // C_o := C_o ⊔ what C_t was when the thread released something at that moment. Of long ago it
-  // may be a little more.
+  // C_o := C_o ⊔ what C_t was when the thread released something at that moment. If it has learnt
+  // of another one more than kLeastLearnt times since, it may be a little more.
+  static constexpr std::size_t kLeastLearnt = 4096;
   void JoinKnownAt(ObjectClock& object, const ThreadClock& thread, Clock release) const {
     for (ThreadId other = 0; other < thread.clock.size(); ++other) {
       const Clock known = other == thread.thread ? release : KnownAt(thread, other, release);
@@ -125,7 +126,7 @@ class MomentClocks {
   struct Learnt {
     Clock moment, known;
   };
-  static constexpr std::size_t kMostLearnt = 8192;  // 128 KiB for each pair of threads
+  static constexpr std::size_t kMostLearnt = 2 * kLeastLearnt;  // 128 KiB for each pair of threads
 
   void NoteLearnt(const ThreadClock& thread, const VectorClock& object) {
     for (ThreadId other = 0; other < object.size(); ++other) {

@@ -40,7 +40,10 @@ class BiasedLocks {
   // The thread has ended, all that it did has been handled: what it has noted is told.
   void Remove(unsigned slot);
 
-  // An event of a lock, taken or not, has been told.
+  // An event of a lock, taken or not, has been told. All notes are when one thread has told of so
+  // many as taken, for of what it knew at its releases the detector forgets what is older than as
+  // many times that it has learnt of another one (MomentClocks::kLeastLearnt).
+  static constexpr std::uint32_t kMostAcquired = 4096;
   void OnTold(ThreadId thread, bool acquired) {
     if (!started_) return;
     if (told_ < after_ && ++told_ >= after_) Enable();
@@ -59,10 +62,6 @@ class BiasedLocks {
   void Clear();
 
  private:
-  // By one thread. Of what it knew at its releases the detector forgets what is older than so many
-  // times that it has learnt of another one (half of MomentClocks::kMostLearnt).
-  static constexpr std::uint32_t kMostAcquired = 4096;
-
   void Enable();
   // What is noted of events up to `last`.
   void TellTable(unsigned slot, std::uint64_t last);

@@ -179,6 +179,7 @@ class GuestThread {
   void HandleCacheExit();
   void ReturnToRegion();
   void HandleCacheCall();
+  bool TouchesUnmirrored(std::uint64_t address, std::uint64_t rip);
   bool IsOfMirror(std::uint64_t address, std::uint64_t rip);
   FaultVerdict ResolveCached(std::uint64_t& address, bool write, std::uint64_t rip);
   void EndCachePause();

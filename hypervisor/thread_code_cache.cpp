@@ -358,11 +358,17 @@ void GuestThread::HandleCacheCall() {
   process_->tracking()->CheckCached(*carrier_, site, file);
 }
 
+// Whether the instruction at `rip` of the code cache may touch the program's `address` without the
+// mirror, as partial code does.
+bool GuestThread::TouchesUnmirrored(std::uint64_t address, std::uint64_t rip) {
+  return code_cache()->IsPartial(rip) && Touches(address);
+}
+
 // Whether a page fault in the code cache was for the mirror. Where that of high memory lies there
-// may also be memory of the program's, which partial code uses as it is.
+// may also be memory of the program's.
 bool GuestThread::IsOfMirror(std::uint64_t address, std::uint64_t rip) {
   if (address - kMirrorOffset >= kUserAddressEnd) return false;
-  return address >= kLowMirrorStart || !code_cache()->IsPartial(rip) || !Touches(address);
+  return address >= kLowMirrorStart || !TouchesUnmirrored(address, rip);
 }
 
 // A page fault in the code cache at `rip`: `address` becomes the program's, if it is its mirror.

@@ -294,8 +294,8 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   }
   if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
   const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
-  if (cached && address - kMirrorOffset >= kUserAddressEnd &&
-      !(code_cache()->IsPartial(rip) && Touches(address)) && HandleImpossibleAccess()) {
+  if (cached && address - kMirrorOffset >= kUserAddressEnd && !TouchesUnmirrored(address, rip) &&
+      HandleImpossibleAccess()) {
     return;
   }
   if (adaptive_) {

@@ -19,8 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "detector/moment_clocks.h"
 #include "guest-agent/agent.h"
 #include "hypervisor/agent_code.h"
+#include "hypervisor/biased_locks.h"
 #include "tests/detector/trace_builder.h"
 #include "tests/support/reference.h"
 #include "tests/support/trace_generator.h"
@@ -354,6 +356,8 @@ std::set<std::uint64_t> RacyBytes(const std::vector<Event>& trace) {
   for (const auto& [byte, event] : FirstRaces(*RunOn("fasttrack", trace))) bytes.insert(byte);
   return bytes;
 }
+
+static_assert(BiasedLocks::kMostAcquired <= MomentClocks::kLeastLearnt);
 
 class BiasedLocksTest : public testing::Test {
  protected:
