@@ -156,6 +156,7 @@ void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
 
 void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   Remove(start, region.end);
+  ClearCollisions(start, region);
   auto it = regions_.insert_or_assign(start, region).first;
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
   const auto same = [](const Region& a, const Region& b) {
@@ -248,6 +249,7 @@ bool AddressSpace::TryGrow(std::uint64_t address) {
     if (got != Pointer(start)) return false;
   }
   regions_.erase(it);
+  ClearCollisions(start, grown);
   regions_[start] = grown;
   return true;
 }

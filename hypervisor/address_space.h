@@ -73,6 +73,7 @@ enum class FaultVerdict {
   kNotPermitted,   // SEGV_ACCERR
   kBusError,       // BUS_ADRERR: beyond the end of a mapped file
   kMemoryFailure,  // BUS_MCEERR_AR
+  kNoMirror,       // the access is let through with one step (mirrors only)
 };
 
 // How many 4 KiB pages were touched by one carrier's threads only, and by several. Counted when
@@ -265,6 +266,16 @@ class AddressSpace {
                              bool fetch, std::uint64_t rip);
   FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write);
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
+  // Low memory may lie where the mirror of high memory does. View::kClosed then has neither there:
+  // the low one is used by its own mirror only, in the code cache, the high one natively only.
+  // visit(const Range&) for the parts of `part`, of a region, that do not, if they are to be at
+  // their own address plus `offset`.
+  template <class Visit>
+  void ForEachApart(const Range& part, std::uint64_t region_start, const Region& region,
+                    std::uint64_t offset, Visit&& visit) const;
+  bool Collides(std::uint64_t address, std::uint64_t offset);
+  static bool IsReservation(std::uint64_t start, const Region& region);
+  void ClearCollisions(std::uint64_t start, const Region& region);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,
                 std::uint64_t offset = 0);
   void PopulateMirror(Carrier& carrier, std::uint64_t address, bool tracked);
@@ -350,6 +361,25 @@ void AddressSpace::ForEachRegion(std::uint64_t start, std::uint64_t end, Visit&&
     const Range part{std::max(start, it->first), std::min(end, it->second.end)};
     if (part.start < part.end) visit(part, it->first, it->second);
   }
+}
+
+template <class Visit>
+void AddressSpace::ForEachApart(const Range& part, std::uint64_t region_start, const Region& region,
+                                std::uint64_t offset, Visit&& visit) const {
+  const bool low = part.start < kLowMirrorStart;
+  const bool high = part.end > kMirroredLow;
+  std::uint64_t at = part.start;
+  if ((offset == 0 ? low : high) && !IsReservation(region_start, region)) {
+    const std::uint64_t other = low ? kMirroredLow : kMirrorOffset;
+    const std::uint64_t from = low ? part.start : std::max(part.start, kMirroredLow);
+    ForEachRegion(from + other, part.end + other,
+                  [&](const Range& taken, std::uint64_t start, const Region& there) {
+                    if (there.protection == PROT_NONE || IsReservation(start, there)) return;
+                    if (at < taken.start - other) visit(Range{at, taken.start - other});
+                    at = taken.end - other;
+                  });
+  }
+  if (at < part.end) visit(Range{at, part.end});
 }
 
 }  // namespace trapline

@@ -174,20 +174,20 @@ PageTable& Carrier::view(View view) {
 
 UsedPages Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
   PageTable& table = view(View::kClosed);
-  constexpr std::uint64_t kWrap = std::uint64_t{0} - kMirrorOffset;
   UsedPages all;
   const auto clear_mirror = [&](std::uint64_t at, std::uint64_t length) {
     const UsedPages used = table.Clear({at}, length);
     if (used.any()) all.Add({used.first - kMirrorOffset, used.last - kMirrorOffset});
   };
-  if (start < kWrap) clear_mirror(kMirrorOffset + start, std::min(end, kWrap) - start);
+  if (start < kMirroredLow)
+    clear_mirror(kMirrorOffset + start, std::min(end, kMirroredLow) - start);
   // In the lower half, where the agent and the code cache are.
   const auto clear = [&](std::uint64_t from, std::uint64_t to) {
-    from = std::max(from, std::max(start, kWrap) - kWrap);
-    to = std::min(to, end - kWrap);
+    from = std::max(from, std::max(start, kMirroredLow) - kMirroredLow);
+    to = std::min(to, end - kMirroredLow);
     if (from < to) clear_mirror(from, to - from);
   };
-  if (end <= kWrap) return all;
+  if (end <= kMirroredLow) return all;
   clear(0, TRAPLINE_CACHE_BASE);
   clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
   clear(TRAPLINE_AGENT_END, end);

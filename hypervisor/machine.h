@@ -56,7 +56,10 @@ struct SystemPages {
 // access faults for ever, whatever the page table says). So the mirror begins further up, and what
 // lies at 0x600000000000 and above is mirrored in the lower half.
 inline constexpr std::uint64_t kMirrorOffset = 0xffffa00000000000;
-// The part of that where programs have memory: the monitor keeps it free of anything else.
+// From here on.
+inline constexpr std::uint64_t kMirroredLow = std::uint64_t{0} - kMirrorOffset;
+// The part of that mirror where programs mostly have memory: the monitor keeps it free of anything
+// else.
 inline constexpr std::uint64_t kLowMirrorStart = 0x780000000000 + kMirrorOffset;
 inline constexpr std::uint64_t kLowMirrorEnd = 0x800000000000 + kMirrorOffset;
 

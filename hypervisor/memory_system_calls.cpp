@@ -172,6 +172,7 @@ long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int 
     Region changed = it->second;
     changed.protection = bits;
     if (changed.grows_down) {
+      ClearCollisions(start, changed);
       it->second = changed;
       ++it;
       continue;

@@ -97,15 +97,51 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
             (view == View::kOpen && !region.untracked_code && !region.borrowed)) {
           flags |= PageEntry::kNoExecute;
         }
-        const GuestPhysical physical =
-            machine_.memory().PhysicalOf({start}, region_start, region.end);
-        if (!count_page_use_ && start == block && end == block + kLargePageSize &&
-            table.MapLarge({start + offset}, physical, flags)) {
-          if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
-          return;
+        const auto map = [&](const Range& piece) {
+          const GuestPhysical physical =
+              machine_.memory().PhysicalOf({piece.start}, region_start, region.end);
+          if (!count_page_use_ && piece.start == block && piece.end == block + kLargePageSize &&
+              table.MapLarge({piece.start + offset}, physical, flags)) {
+            if (view == View::kWhole && !region.shared) TryHugePage(block, region_start);
+            return;
+          }
+          table.Map({piece.start + offset}, physical, piece.end - piece.start, flags);
+        };
+        if (view == View::kClosed) {
+          ForEachApart(part, region_start, region, offset, map);
+        } else {
+          map(part);
         }
-        table.Map({start + offset}, physical, end - start, flags);
       });
+}
+
+bool AddressSpace::Collides(std::uint64_t address, std::uint64_t offset) {
+  const auto it = FindRegion(address);
+  if (it == regions_.end()) return false;
+  bool collides = true;
+  const std::uint64_t page = AlignDown(address, kPageSize);
+  ForEachApart({page, page + kPageSize}, it->first, it->second, offset,
+               [&](const Range&) { collides = false; });
+  return collides;
+}
+
+// The shadow memory of sanitizers, which reserve terabytes of it, use little, and lay it out so
+// that none of that collides.
+bool AddressSpace::IsReservation(std::uint64_t start, const Region& region) {
+  return region.end - start >= std::uint64_t{1} << 40;
+}
+
+// Before the program has the region at `start`.
+void AddressSpace::ClearCollisions(std::uint64_t start, const Region& region) {
+  if (region.protection == PROT_NONE || !states_) return;
+  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+    for (const Range& part : CoveredParts(from, to)) ClearEntries(part.start, part.end);
+  };
+  if (start < kLowMirrorStart) {
+    clear(start + kMirroredLow, region.end + kMirroredLow);
+  } else if (region.end > kMirroredLow) {
+    clear(std::max(start, kMirroredLow) + kMirrorOffset, region.end + kMirrorOffset);
+  }
 }
 
 // Where the memory before a block is in use, the program is filling it, and will use the block,
@@ -164,6 +200,8 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
       (fetch && (protection & PROT_EXEC) == 0)) {
     return FaultVerdict::kNotPermitted;
   }
+  if (view == View::kClosed && Collides(address.value, 0))
+    return fetch || TrackedCodeAt(rip) ? FaultVerdict::kShared : FaultVerdict::kUntrackedCode;
   if (view == View::kOpen && fetch && !it->second.untracked_code && !it->second.borrowed)
     return FaultVerdict::kTrackedCode;
   if (view == View::kClosed && !fetch && it->second.Trackable()) {
@@ -228,6 +266,7 @@ FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual ad
   const int protection = it->second.protection;
   if (protection == PROT_NONE || (write && (protection & PROT_WRITE) == 0))
     return FaultVerdict::kNotPermitted;
+  if (Collides(address.value, kMirrorOffset)) return FaultVerdict::kNoMirror;
   if (carrier.distrusted_faults > 0) {
     --carrier.distrusted_faults;
     const std::uint64_t page = AlignDown(address.value, kPageSize);
@@ -244,6 +283,7 @@ FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual ad
 
 // The mirror of what the thread may use around `address`, which it is about to use.
 void AddressSpace::PopulateMirror(Carrier& carrier, std::uint64_t address, bool tracked) {
+  if (Collides(address, kMirrorOffset)) return;
   const std::uint64_t block = AlignDown(address, kLargePageSize);
   Populate(carrier, View::kClosed, block, std::min(block + kLargePageSize, kUserAddressEnd),
            kMirrorOffset);

@@ -40,15 +40,19 @@ void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t of
   if (untracked || used || run.state == PageState::kReadOnly) flags |= PageEntry::kAccessed;
   if (untracked || (native && states_->policy() != SharingPolicy::kWriteShared))
     flags |= PageEntry::kDirty;
-  ForEachRegion(
-      run.start, run.end, [&](const Range& part, std::uint64_t region_start, const Region& region) {
-        if (!region.Trackable()) return;
-        for (std::uint64_t page = part.start; page < part.end; page += kPageSize) {
-          if (table.Lookup({page + offset}) != 0) continue;
-          table.Map({page + offset}, machine_.memory().PhysicalOf({page}, region_start, region.end),
-                    kPageSize, flags);
-        }
-      });
+  ForEachRegion(run.start, run.end,
+                [&](const Range& part, std::uint64_t region_start, const Region& region) {
+                  if (!region.Trackable()) return;
+                  const auto map = [&](const Range& pages) {
+                    for (std::uint64_t page = pages.start; page < pages.end; page += kPageSize) {
+                      if (table.Lookup({page + offset}) != 0) continue;
+                      table.Map({page + offset},
+                                machine_.memory().PhysicalOf({page}, region_start, region.end),
+                                kPageSize, flags);
+                    }
+                  };
+                  ForEachApart(part, region_start, region, offset, map);
+                });
 }
 
 Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
@@ -69,12 +73,18 @@ void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
 // Makes KVM notice that entries are gone.
 void AddressSpace::DropTranslations(const UsedPages& pages) {
   if (!pages.any()) return;
-  for (const Range& part : OwnParts(pages.first, pages.last + 1)) {
-    const auto& [start, region] = *FindRegion(part.start);
-    const int protection = HostProtection(region.protection);
-    if (protection != PROT_NONE)
-      notifier_.Fire(part.start, part.end, start, region.end, protection);
-  }
+  const auto fire = [&](std::uint64_t first, std::uint64_t last) {
+    for (const Range& part : OwnParts(first, last + 1)) {
+      const auto& [start, region] = *FindRegion(part.start);
+      const int protection = HostProtection(region.protection);
+      if (protection != PROT_NONE)
+        notifier_.Fire(part.start, part.end, start, region.end, protection);
+    }
+  };
+  fire(pages.first, pages.last);
+  // What was taken for mirrors may have been low memory.
+  if (pages.last >= kMirroredLow)
+    fire(std::max(pages.first, kMirroredLow) + kMirrorOffset, pages.last + kMirrorOffset);
 }
 
 void AddressSpace::OnProgramWatchesMemory() {
@@ -232,7 +242,8 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
     carrier.met_busy = true;
     return false;
   }
-  if (MayHaveAliases(region->second)) return false;
+  // Without a mirror nobody knows who uses it.
+  if (MayHaveAliases(region->second) || Collides(page, kMirrorOffset)) return false;
   enum class Use { kOwn, kReadOnly, kBusy };
   const auto use_of = [&](std::uint64_t at) {
     bool others = false, written = write;

@@ -333,6 +333,14 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
         }
         StartStep(false, address, write);
         return;
+      case FaultVerdict::kNoMirror:
+        Detach();
+        if (process_->address_space().IsTrackedCode(Registers().rip)) {
+          StartStep(false, 0, write);
+        } else {
+          EnterView(View::kOpen);
+        }
+        return;
       default:
         break;
     }

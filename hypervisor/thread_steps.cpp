@@ -54,9 +54,9 @@ void GuestThread::NoteArrival(std::uint64_t rip, std::uint64_t rsp) {
   runtime_calls_.Arrived(*process_->tracking(), rip, rsp, Registers().gpr[kRax]);
 }
 
-// The instruction at RIP touches a shared page (`fault_address`), or, `chained`, the thread has
-// just stepped up to it and it might. Reports what it is about to do, and lets it through with one
-// step. False, only if chained: it touches nothing shared.
+// The instruction at RIP touches a shared page (`fault_address`), or one that has no mirror (0),
+// or, `chained`, the thread has just stepped up to it and it might. Reports what it is about to do,
+// and lets it through with one step. False, only if chained: it touches nothing shared.
 bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool write) {
   Tracking& tracking = *process_->tracking();
   RegisterFile registers = Registers();
@@ -80,7 +80,7 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
         is_runtime || tracking.Check(*carrier_, *instruction, registers, step.holds_atomic_lock);
     if (chained && !checked && !uses_gs_base) return false;
     // Nothing of what it is known to do is where it faulted: its effects are not known.
-    if (!checked && !uses_gs_base && !FlushesCacheLine(*instruction))
+    if (!checked && fault_address != 0 && !FlushesCacheLine(*instruction))
       tracking.CheckUnknown(*carrier_, fault_address, write, registers);
     if (!step.holds_atomic_lock && RepeatInMonitor(*instruction, registers.rflags)) {
       tracking.CountTrap(chained);
@@ -92,7 +92,7 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
     step.pops_flags = one_byte && instruction->opcode == 0x9d;
     step.checks_each_round =
         instruction->repeat == Repeat::kRepe || instruction->repeat == Repeat::kRepne;
-  } else {
+  } else if (fault_address != 0) {
     tracking.CheckUnknown(*carrier_, fault_address, write, registers);
   }
   tracking.CountTrap(chained);
@@ -121,6 +121,7 @@ bool GuestThread::RepeatInMonitor(const Instruction& instruction, std::uint64_t 
 // for then the thread need not fault to get here again.
 void GuestThread::FinishStep() {
   const Step step = *step_;
+  last_fault_rip_ = 0;  // it may step on the same access again and again
   agent::InterruptFrame& frame = carrier_->InterruptFrameOf(false);
   if (frame.rip == step.rip && !step.checks_each_round) {
     const auto instruction = process_->tracking()->DecodeAt(step.rip);
