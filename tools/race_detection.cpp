@@ -221,9 +221,15 @@ void RaceDetection::Report(const Race& race) {
   report.process = process_;
   if (const auto text = reports_.Add(report)) {
     WriteError(*text);
-    WriteJson();
+    AppendJson();
     events_.symbolizer().ReleaseLibraries();
   }
+}
+
+void RaceDetection::AppendJson() {
+  if (json_.descriptor() < 0) return;
+  if (const Status status = json_.Append(reports_.NewestToJson()); !status.ok())
+    WriteError(fmt::format("trapline: {}\n", status.message()));
 }
 
 void RaceDetection::WriteJson() {

@@ -60,7 +60,8 @@ class RaceDetection : public EventSink {
   ReportAccess Describe(const Access& access);
   ReportThread Describe(ThreadId thread);
   ReportLocation Locate(std::uint64_t address, std::uint64_t size);
-  void WriteJson();
+  void AppendJson();  // the newest race
+  void WriteJson();   // everything
 
   const RaceDetectionOptions options_;
   ExecutionEvents& events_;

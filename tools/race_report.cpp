@@ -116,22 +116,20 @@ class RaceReports::Implementation {
 
   json ToJson() const {
     const std::unique_lock lock(mutex_);
-    json races = json::array();
+    json part = WithoutRaces();
     for (const Found& found : found_) {
-      if (found.suppressed) continue;
-      races.push_back(found.race);
-      races.back()["occurrences"] = found.occurrences;
-      races.back()["instance"] = instance_;
+      if (!found.suppressed) part["races"].push_back(Entry(found));
     }
-    const Counts counts = Count();
-    return {{"process",
-             {{"process", getpid()},
-              {"instance", instance_},
-              {"program", options_.program},
-              {"races", counts.races},
-              {"occurrences", counts.occurrences},
-              {"suppressed", counts.suppressed}}},
-            {"races", std::move(races)}};
+    return part;
+  }
+
+  json NewestToJson() const {
+    const std::unique_lock lock(mutex_);
+    json part = WithoutRaces();
+    const auto newest = std::find_if(found_.rbegin(), found_.rend(),
+                                     [](const Found& found) { return !found.suppressed; });
+    if (newest != found_.rend()) part["races"].push_back(Entry(*newest));
+    return part;
   }
 
   void Clear() {
@@ -152,6 +150,25 @@ class RaceReports::Implementation {
     std::size_t races = 0, suppressed = 0;
     std::uint64_t occurrences = 0;
   };
+
+  json Entry(const Found& found) const {
+    json race = found.race;
+    race["occurrences"] = found.occurrences;
+    race["instance"] = instance_;
+    return race;
+  }
+
+  json WithoutRaces() const {
+    const Counts counts = Count();
+    return {{"process",
+             {{"process", getpid()},
+              {"instance", instance_},
+              {"program", options_.program},
+              {"races", counts.races},
+              {"occurrences", counts.occurrences},
+              {"suppressed", counts.suppressed}}},
+            {"races", json::array()}};
+  }
 
   // The first pc is the instruction itself, the others are return addresses.
   static std::uint64_t LookupPc(const std::vector<std::uint64_t>& stack, std::size_t depth,
@@ -365,6 +382,8 @@ std::size_t RaceReports::races() const { return implementation_->races(); }
 std::string RaceReports::Summary(bool verbose) const { return implementation_->Summary(verbose); }
 
 json RaceReports::ToJson() const { return implementation_->ToJson(); }
+
+json RaceReports::NewestToJson() const { return implementation_->NewestToJson(); }
 
 void RaceReports::Clear() { implementation_->Clear(); }
 

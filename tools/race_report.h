@@ -128,6 +128,8 @@ class RaceReports {
 
   // This process's part of the JSON form, for RaceJsonFile::Merge.
   nlohmann::json ToJson() const;
+  // The same with no race but the one that was printed last, for RaceJsonFile::Append.
+  nlohmann::json NewestToJson() const;
 
   // In the child after a fork: its parent reports what was found so far.
   void Clear();

@@ -40,6 +40,13 @@ json Part(int process, const std::string& instance, int races) {
   return part;
 }
 
+// What Append gets when the race with this number, from 0 on, has been found.
+json Newest(int process, const std::string& instance, int number) {
+  json part = Part(process, instance, number + 1);
+  part["races"] = json::array({part["races"].back()});
+  return part;
+}
+
 class RaceJsonFileTest : public ::testing::Test {
  protected:
   RaceJsonFileTest()
@@ -82,13 +89,53 @@ TEST_F(RaceJsonFileTest, AddsAndReplaces) {
   EXPECT_EQ(Content()["races"].size(), 4u);  // and the file is shorter again
 }
 
+// One after the other or all at once, it is the same file.
+TEST_F(RaceJsonFileTest, Appends) {
+  RaceJsonFile file;
+  ASSERT_TRUE(file.Create(path_, "/bin/program").ok());
+  json use = Part(3, "c", 0);
+  use["shared_memory"] = {{{"memory", "m"}}};
+  for (int number = 0; number < 40; ++number) {
+    ASSERT_TRUE(file.Append(Newest(1, "a", number)).ok());
+    ASSERT_EQ(Content()["summary"]["races"], 2 * number + 1);
+    ASSERT_TRUE(file.Append(Newest(2, std::string(1000, 'b'), number)).ok());
+    if (number == 20) {
+      ASSERT_TRUE(file.Merge(use).ok());
+    }
+  }
+  const json content = Content();
+  EXPECT_EQ(content["races"].size(), 80u);
+  EXPECT_EQ(content["summary"]["occurrences"], 160);
+  EXPECT_EQ(content["summary"]["processes"], 3);
+  EXPECT_EQ(content["shared_memory"].size(), 1u);
+  ASSERT_TRUE(file.Merge(Part(1, "a", 40)).ok());
+  ASSERT_TRUE(file.Merge(Part(2, std::string(1000, 'b'), 40)).ok());
+  json again = Content();
+  EXPECT_EQ(again["summary"], content["summary"]);
+  EXPECT_EQ(again["races"].size(), 80u);
+}
+
+// However much is after the races, and wherever a piece that is read begins.
+TEST_F(RaceJsonFileTest, AppendsBeforeAnyLength) {
+  for (int length = 3500; length < 4200; ++length) {
+    RaceJsonFile file;
+    ASSERT_TRUE(file.Create(path_, std::string(length, 'p')).ok());
+    ASSERT_TRUE(file.Append(Newest(1, "a", 0)).ok());
+    ASSERT_TRUE(file.Append(Newest(1, "a", 1)).ok());
+    ASSERT_EQ(Content()["races"].size(), 2u) << length;
+  }
+}
+
 TEST_F(RaceJsonFileTest, AnyBytesAsNames) {
   RaceJsonFile file;
   ASSERT_TRUE(file.Create(path_, "/bin/\xff\xfe").ok());
   json part = Part(1, "a", 1);
-  part["races"][0]["function"] = "f\x80(\"\n";
+  part["races"][0]["function"] = "f\x80(\"\n],\n";
   ASSERT_TRUE(file.Merge(part).ok());
   EXPECT_EQ(Content()["races"].size(), 1u);
+  part["process"]["instance"] = "b";
+  ASSERT_TRUE(file.Append(part).ok());
+  EXPECT_EQ(Content()["races"].size(), 2u);
 }
 
 // Processes that inherited the descriptor, with threads, all at once; none of their races is lost.
@@ -108,7 +155,10 @@ TEST_F(RaceJsonFileTest, ManyProcessesAtOnce) {
     for (int thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (int round = 0; round < kRounds; ++round)
-          good = file.Merge(Part(child, fmt::format("{}", thread), round + 1)).ok() && good;
+          good = (round % 3 == 0 ? file.Merge(Part(child, fmt::format("{}", thread), round + 1))
+                                 : file.Append(Newest(child, fmt::format("{}", thread), round)))
+                     .ok() &&
+                 good;
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -162,10 +212,13 @@ TEST_F(RaceJsonFileTest, ErrorsOfCreation) {
 TEST_F(RaceJsonFileTest, SomethingElseInTheFile) {
   RaceJsonFile file;
   ASSERT_TRUE(file.Create(path_, "p").ok());
-  for (const char* text : {"", "{", "[]", "{\"version\":2}", "{\"version\":1,\"races\":3}"}) {
+  for (const char* text : {"", "{", "[]", "{\"version\":2}", "{\"version\":1,\"races\":3}",
+                           "\n],\n", "{\"races\":[\n],\n", "{\"races\":[\n],\n\"version\":1}",
+                           "{\"races\":[\n],\n\"version\":1,\"processes\":[],\"summary\":1}}"}) {
     std::ofstream(path_) << text;
-    EXPECT_THAT(file.Merge(Part(7, "a", 1)).message(),
-                HasSubstr("cannot add the races of process 7 to '" + path_ + "': it is not"));
+    const std::string why = "cannot add the races of process 7 to '" + path_ + "': it is not";
+    EXPECT_THAT(file.Merge(Part(7, "a", 1)).message(), HasSubstr(why));
+    EXPECT_THAT(file.Append(Newest(7, "a", 0)).message(), HasSubstr(why));
     std::ifstream content(path_);
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(content), {}), text);
   }
@@ -181,8 +234,12 @@ TEST_F(RaceJsonFileTest, NoRoom) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {8192, 8192};
     setrlimit(RLIMIT_FSIZE, &limit);
-    const std::string message = file.Merge(Part(2, "a", 1000)).message();
-    _exit(message.find("File too large") != std::string::npos ? 0 : 1);
+    const auto fails = [](const Status& status) {
+      return status.message().find("File too large") != std::string::npos;
+    };
+    json newest = Newest(2, "a", 0);
+    newest["races"][0]["function"] = std::string(10'000, 'f');
+    _exit(fails(file.Merge(Part(2, "a", 1000))) && fails(file.Append(newest)) ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);
