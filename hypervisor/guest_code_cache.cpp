@@ -316,10 +316,7 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
 
 std::uint64_t GuestCodeCache::Enter(CacheThread& thread, std::uint64_t rip, Coverage coverage) {
   std::unique_lock lock(mutex_);
-  // A region that jumps to refused code ends in a block for it, which only leaves.
-  const bool refused = rules_.refuses && rules_.refuses(rip);
-  return Translate(lock, thread, coverage,
-                   [&] { return refused ? 0 : present(coverage).Translate(rip); });
+  return Translate(lock, thread, coverage, [&] { return present(coverage).Translate(rip); });
 }
 
 void GuestCodeCache::NoteSharing(std::uint64_t rip) {

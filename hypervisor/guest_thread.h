@@ -149,6 +149,7 @@ class GuestThread {
   void DeliverPageFault();
   std::optional<Instruction> FaultingInstruction(std::size_t longest, bool again);
   void HandleException(unsigned vector);
+  bool KnowsEffects();
   bool Touches(std::uint64_t address);
   bool HandleImpossibleAccess();
   void HandlePortAccess();

@@ -162,6 +162,12 @@ void GuestThread::HandleException(unsigned vector) {
   ForceException(vector, error_code);
 }
 
+// Whether it is known what the program's present instruction does to memory.
+bool GuestThread::KnowsEffects() {
+  const auto instruction = process_->tracking()->DecodeAt(Registers().rip);
+  return instruction && instruction->effects_known;
+}
+
 // Whether the program's present instruction may touch the program's `address`.
 bool GuestThread::Touches(std::uint64_t address) {
   if (address >= kUserAddressEnd) return false;
@@ -326,8 +332,9 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
         return;
       case FaultVerdict::kShared:
         if (EnterCache()) return;
-        // Code that the cache refuses (a JIT's) counts as hot.
-        if (adaptive_ && !carrier_->native() && !step_ && !detached_) {
+        // Code that the cache refuses (a JIT's) counts as hot, but for single instructions whose
+        // effects are not known.
+        if (adaptive_ && !carrier_->native() && !step_ && !detached_ && KnowsEffects()) {
           GoNative();
           return;
         }

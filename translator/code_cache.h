@@ -139,7 +139,7 @@ class CodeCache {
   CacheThread& thread() { return *thread_; }
 
   // The cache address of the program's instruction at `rip`, translated if need be; 0 if its bytes
-  // are no instruction or cannot be read.
+  // cannot be read, are no instruction that Decode knows, or one whose effects are not known.
   std::uint64_t Translate(std::uint64_t rip);
   // The same without translating.
   std::uint64_t Find(std::uint64_t rip) const;

@@ -12,7 +12,7 @@ constexpr unsigned kReportLength = 2;  // bytes of TranslatorOptions::report_at
 
 // Instructions that the cache does not run: the driver steps them.
 bool MustStep(const Instruction& in) {
-  if (!in.effects_known || in.branch == Branch::kOther) return true;
+  if (in.branch == Branch::kOther) return true;
   const bool legacy = in.encoding == Encoding::kLegacy;
   if (in.branch == Branch::kConditional && IsOneByte(in, 0xc7)) return true;  // xbegin
   if (legacy && in.map == kMapOneByte) {
@@ -83,10 +83,14 @@ bool RegionBuilder::Discover(std::uint64_t rip) {
       Item& item = items_[at];
       item.rip = at;
       const std::size_t size = options_.read_code(at, item.bytes, sizeof item.bytes);
-      if (size == 0 && at == rip) return false;
       const auto decoded = Decode({item.bytes, size}, at);
-      item.report = at == options_.report_at && decoded && decoded->length == kReportLength;
-      if (!decoded || (MustStep(*decoded) && !item.report)) break;
+      // What else it touches only its own faults tell, outside.
+      if (!decoded || !decoded->effects_known) {
+        items_.erase(at);
+        break;
+      }
+      item.report = at == options_.report_at && decoded->length == kReportLength;
+      if (MustStep(*decoded) && !item.report) break;
       item.valid = true;
       item.in = *decoded;
       const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
@@ -107,7 +111,7 @@ bool RegionBuilder::Discover(std::uint64_t rip) {
       at = item.next();
     }
   }
-  return true;
+  return !items_.empty();
 }
 
 void RegionBuilder::Emit() {

@@ -62,7 +62,7 @@ class RegionBuilder {
  private:
   struct Item {
     std::uint64_t rip = 0;
-    bool valid = false;       // false: no instruction, or one that must be stepped
+    bool valid = false;       // false: must be stepped
     bool instrument = false;  // goes through the mirror
     bool check = false;
     bool atomic = false;      // told of before and after
