@@ -32,14 +32,14 @@ SignalDelivery DescribeException(unsigned vector, std::uint64_t error_code, std:
       signal = SIGTRAP;
       code = SI_KERNEL;
       break;
-    case 6:
+    case kVectorInvalidOpcode:
       signal = SIGILL;
       code = ILL_ILLOPN;
       address = rip;
       break;
     case 10:
     case 11:
-    case 12:
+    case kVectorStack:
       signal = SIGBUS;
       code = SI_KERNEL;
       break;

@@ -8,8 +8,8 @@
 
 namespace trapline {
 
-inline constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorStack = 12,
-                          kVectorProtection = 13, kVectorPageFault = 14;
+inline constexpr unsigned kVectorDebug = 1, kVectorBreakpoint = 3, kVectorInvalidOpcode = 6,
+                          kVectorStack = 12, kVectorProtection = 13, kVectorPageFault = 14;
 // Of a page fault's error code.
 inline constexpr std::uint64_t kPresent = 1, kWrite = 2, kUser = 4, kFetch = 16;
 

@@ -59,6 +59,15 @@ bool Writes(const Instruction& instruction, Vcpu& vcpu, std::uint64_t address) {
                      [](const MemoryOperand& operand) { return operand.writes; });
 }
 
+// Whether the processor has such instructions; `components`: of its state that XCR0 enables.
+bool HasEncoding(Encoding encoding, std::uint64_t components) {
+  constexpr std::uint64_t kAvx = 0x4, kAvx512 = 0xe0;
+  const std::uint64_t needed = encoding == Encoding::kVex    ? kAvx
+                               : encoding == Encoding::kEvex ? kAvx512
+                                                             : 0;
+  return (components & needed) == needed;
+}
+
 // Kernels can be told to leave it out (vsyscall=none).
 bool HostHasVsyscallPage() {
   std::ifstream maps("/proc/thread-self/maps");
@@ -156,7 +165,11 @@ void GuestThread::HandleException(unsigned vector) {
   } else {
     const bool may_be_mirror = (vector == kVectorStack || vector == kVectorProtection) &&
                                code_cache() != nullptr && code_cache()->Contains(frame.rip);
-    if (may_be_mirror && HandleImpossibleAccess()) return;
+    // Where pages are shadowed KVM emulates what the processor has refused, and calls invalid what
+    // its emulator does not know.
+    const bool may_be_refused =
+        vector == kVectorInvalidOpcode && !process_->machine().host().syscall_arrives_in_ring0;
+    if ((may_be_mirror || may_be_refused) && HandleImpossibleAccess()) return;
     Detach();
   }
   ForceException(vector, error_code);
@@ -180,26 +193,29 @@ bool GuestThread::Touches(std::uint64_t address) {
                      [&](const auto& access) { return address - access.address < access.size; });
 }
 
-// An instruction in the code cache faulted, at no address of the mirror: perhaps its address is
-// none that a program can have, and what is added for the mirror made another one of it. True: so
-// it was, and the signal that it gets natively is sent.
+// An instruction faulted: perhaps its address is none that a program can have, and what is added
+// for the mirror in the code cache made another one of it, or it is one that the processor refuses,
+// and KVM could not tell. True: so it was, and the signal that it gets natively is sent.
 bool GuestThread::HandleImpossibleAccess() {
-  Tracking* tracking = process_->tracking();
-  if (tracking == nullptr) return false;
-  const auto instruction = tracking->DecodeAt(Registers().rip);
-  if (!instruction) return false;
+  const bool cached = code_cache() != nullptr && code_cache()->Contains(InterruptedAt());
+  const auto instruction = InstructionAt(Registers().rip, kMaximumInstructionLength, false);
+  if (!instruction || instruction->memory().empty() ||
+      !HasEncoding(instruction->encoding, process_->machine().vector_mask())) {
+    return false;
+  }
   Detach();
   RegisterFile registers = Registers();
   registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());
+  if (const Refusal refusal = RefusalOf(*instruction, registers); refusal != Refusal::kNone) {
+    if (cached) process_->tracking()->Retract(*carrier_, registers.rip);
+    ForceException(refusal == Refusal::kStack ? kVectorStack : kVectorProtection, 0);
+    return true;
+  }
+  if (!cached) return false;
   for (const MemoryAccess& access : Accesses(*instruction, registers)) {
     const std::uint64_t address = access.address;
     if (address < kUserAddressEnd && access.size <= kUserAddressEnd - address) continue;
-    tracking->Retract(*carrier_, registers.rip);
-    const bool canonical = address + (1ull << 47) < 1ull << 48;
-    if (!canonical) {
-      ForceException(kVectorProtection, 0);
-      return true;
-    }
+    process_->tracking()->Retract(*carrier_, registers.rip);
     SignalDelivery delivery;
     delivery.trap_number = kVectorPageFault;
     delivery.error_code = access.write ? 7 : 5;

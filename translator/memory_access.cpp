@@ -172,6 +172,45 @@ class AccessBuilder {
   MemoryAccessList list_;
 };
 
+// Of 48 bits.
+bool IsCanonical(std::uint64_t address) { return address + (1ull << 47) < 1ull << 48; }
+
+bool IsStack(const MemoryOperand& operand) {
+  return operand.segment == Segment::kNone && (operand.base == kRsp || operand.base == kRbp);
+}
+
+// Legacy instructions with 16 bytes of memory that may lie anywhere.
+bool TakesAnyAddress(const Instruction& in) {
+  switch (in.map) {
+    case kMap0F:
+      return in.opcode == 0x10 || in.opcode == 0x11 ||                            // movups, movupd
+             in.opcode == 0xf0 ||                                                 // lddqu
+             (in.mandatory == 0xf3 && (in.opcode == 0x6f || in.opcode == 0x7f));  // movdqu
+    case kMap0F3A:
+      return in.opcode >= 0x60 && in.opcode <= 0x63;  // pcmpestrm and its kin
+    default:
+      return false;
+  }
+}
+
+// Of AVX and AVX-512: movaps, movapd, movdqa, and those that bypass the caches.
+bool IsAlignedMove(const Instruction& in) {
+  if (in.map == kMap0F38) return in.opcode == 0x2a && in.mandatory == 0x66;  // movntdqa
+  if (in.map != kMap0F) return false;
+  switch (in.opcode) {
+    case 0x28:
+    case 0x29:
+    case 0x2b:
+    case 0xe7:
+      return true;
+    case 0x6f:
+    case 0x7f:
+      return in.mandatory == 0x66;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void MemoryAccessList::Add(const MemoryAccess& access) {
@@ -184,6 +223,34 @@ void MemoryAccessList::Add(const MemoryAccess& access) {
 
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers) {
   return AccessBuilder(instruction, registers).Run();
+}
+
+std::uint32_t RequiredAlignment(const Instruction& in, const MemoryOperand& operand) {
+  const bool saves =
+      operand.pattern == Pattern::kXsaveArea || operand.pattern == Pattern::kXsaveCompact;
+  if (saves) return 64;
+  if (in.encoding == Encoding::kVex || in.encoding == Encoding::kEvex)
+    return IsAlignedMove(in) ? in.vector_length : 1;
+  if (in.encoding != Encoding::kLegacy || in.map == kMapOneByte) return 1;
+  if (operand.implicit) return in.map == kMap0F38 ? operand.size : 1;           // movdir64b
+  if (in.map == kMap0F && in.opcode == 0xae && operand.size == 512) return 16;  // fxsave, fxrstor
+  return operand.size == 16 && !TakesAnyAddress(in) ? 16 : 1;
+}
+
+Refusal RefusalOf(const Instruction& instruction, const RegisterFile& registers) {
+  Refusal refusal = Refusal::kNone;
+  for (const MemoryOperand& operand : instruction.memory()) {
+    const std::uint64_t address =
+        LinearAddress(operand, registers,
+                      EffectiveAddress(operand, registers, registers.rip + instruction.length));
+    if (IsStack(operand) && !IsCanonical(address)) return Refusal::kStack;
+    if (address % RequiredAlignment(instruction, operand) != 0) refusal = Refusal::kProtection;
+  }
+  for (const MemoryAccess& access : Accesses(instruction, registers)) {
+    if (!IsCanonical(access.address) || !IsCanonical(access.address + access.size - 1))
+      refusal = Refusal::kProtection;
+  }
+  return refusal;
 }
 
 const VectorLayout& LayoutOfVectors() {

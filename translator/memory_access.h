@@ -53,6 +53,14 @@ class MemoryAccessList {
 // select.
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers);
 
+// What the processor wants the operand's address to be a multiple of. 1: nothing.
+std::uint32_t RequiredAlignment(const Instruction& instruction, const MemoryOperand& operand);
+
+// How the processor refuses an instruction because of an address of its: by the stack segment's
+// exception if it is one on the stack and not canonical, else by that of general protection.
+enum class Refusal : std::uint8_t { kNone, kStack, kProtection };
+Refusal RefusalOf(const Instruction& instruction, const RegisterFile& registers);
+
 // Of this processor.
 const VectorLayout& LayoutOfVectors();
 

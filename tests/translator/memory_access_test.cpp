@@ -158,6 +158,43 @@ TEST(Accesses, XsaveTakesTheSelectedComponents) {
   EXPECT_EQ(Of({0x0f, 0xae, 0x2b}, registers), (List{Read(area + 512, 64), Read(area + ebx, eax)}));
 }
 
+Refusal RefusalAt(const Bytes& bytes, std::uint64_t rax_and_rsp) {
+  RegisterFile registers = SomeRegisters();
+  registers.gpr[kRax] = registers.gpr[kRsp] = rax_and_rsp;
+  const auto instruction = Decode(bytes, registers.rip);
+  EXPECT_TRUE(instruction);
+  return instruction ? RefusalOf(*instruction, registers) : Refusal::kNone;
+}
+
+TEST(Refusals, AddressesThatAreNotAligned) {
+  const Bytes movaps = {0x0f, 0x28, 0x00}, movups = {0x0f, 0x10, 0x00};
+  const Bytes vmovdqa = {0xc5, 0xfd, 0x6f, 0x00}, vmovdqu = {0xc5, 0xfe, 0x6f, 0x00};
+  const Bytes wide = {0x62, 0xf1, 0x7c, 0x48, 0x28, 0x00};  // vmovaps (%rax), %zmm0
+  EXPECT_EQ(RefusalAt(movaps, 0x1010), Refusal::kNone);
+  EXPECT_EQ(RefusalAt(movaps, 0x1008), Refusal::kProtection);
+  EXPECT_EQ(RefusalAt(movups, 0x1008), Refusal::kNone);
+  EXPECT_EQ(RefusalAt(vmovdqa, 0x1020), Refusal::kNone);
+  EXPECT_EQ(RefusalAt(vmovdqa, 0x1010), Refusal::kProtection);
+  EXPECT_EQ(RefusalAt(vmovdqu, 0x1001), Refusal::kNone);
+  EXPECT_EQ(RefusalAt(wide, 0x1040), Refusal::kNone);
+  EXPECT_EQ(RefusalAt(wide, 0x1020), Refusal::kProtection);
+  EXPECT_EQ(RefusalAt({0x0f, 0xae, 0x00}, 0x1008), Refusal::kProtection);  // fxsave
+  EXPECT_EQ(RefusalAt({0x0f, 0xae, 0x20}, 0x1020), Refusal::kProtection);  // xsave
+}
+
+TEST(Refusals, AddressesThatAreNotCanonical) {
+  const Bytes load = {0x8b, 0x00}, push = {0x50}, of_stack = {0x8b, 0x04, 0x24};
+  const Bytes by_fs = {0x64, 0x8b, 0x04, 0x24};
+  for (const std::uint64_t address : {1ull << 47, 1ull << 63, ~0ull << 47}) {
+    const bool canonical = address == ~0ull << 47;
+    EXPECT_EQ(RefusalAt(load, address), canonical ? Refusal::kNone : Refusal::kProtection);
+    EXPECT_EQ(RefusalAt(of_stack, address), canonical ? Refusal::kNone : Refusal::kStack);
+  }
+  EXPECT_EQ(RefusalAt(push, 1ull << 63), Refusal::kStack);
+  EXPECT_EQ(RefusalAt(by_fs, 1ull << 63), Refusal::kProtection);
+  EXPECT_EQ(RefusalAt(load, (1ull << 47) - 2), Refusal::kProtection) << "its end is not";
+}
+
 TEST(Decode, Branches) {
   const auto decode = [](const Bytes& bytes) { return Decode(bytes, 0x1000).value(); };
   EXPECT_EQ(decode({0xe8, 0xfb, 0xff, 0xff, 0xff}).branch, Branch::kCall);

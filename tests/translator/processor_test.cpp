@@ -1,6 +1,7 @@
 // The table of memory effects against the processor: every encoding it executes runs with its
 // operand at the edge of a page that may not be touched, or may not be written. The page fault's
-// error code tells read or write, its address and the edge tell which bytes.
+// error code tells read or write, its address and the edge tell which bytes. Which addresses it
+// refuses altogether is compared, too.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -323,6 +324,8 @@ class ProcessorTest : public ::testing::Test {
 
   void CheckWrittenBytes(const Instruction& instruction, const EncodedBytes& bytes,
                          RegisterFile registers, std::uint8_t moved);
+  void CheckRefusals(const Instruction& instruction, const EncodedBytes& bytes,
+                     RegisterFile registers, std::uint8_t moved);
 
   void Fail(const Instruction& instruction, const EncodedBytes& bytes, const std::string& what) {
     std::string hex;
@@ -344,6 +347,7 @@ class ProcessorTest : public ::testing::Test {
   unsigned long long faults_ = 0;
   unsigned long long failures_ = 0;
   unsigned long long byte_checks_ = 0;
+  unsigned long long refusals_ = 0;
   bool illegal_ = false;
   bool refused_ = false;
   std::set<std::string> failed_;
@@ -467,6 +471,42 @@ void ProcessorTest::CheckWrittenBytes(const Instruction& instruction, const Enco
   ++byte_checks_;
 }
 
+// Runs the instruction with addresses that are more and less aligned, and with one that is none.
+void ProcessorTest::CheckRefusals(const Instruction& instruction, const EncodedBytes& bytes,
+                                  RegisterFile registers, std::uint8_t moved) {
+  std::uint64_t& address = registers.gpr[moved];
+  address = reinterpret_cast<std::uint64_t>(machine_.arena()) + Machine::kArenaSize / 2;
+  const MemoryAccessList accesses = Accesses(instruction, registers);
+  if (accesses.size() == 0) return;
+  const std::uint64_t aligned = address - accesses[0].address % 64;
+  const auto is_refused = [&] {
+    std::memset(machine_.arena(), 0, Machine::kArenaSize);
+    const Outcome::Kind kind = machine_.Run(registers).kind;
+    illegal_ = kind == Outcome::kIllegal;
+    return kind == Outcome::kProtection;
+  };
+  address = aligned;
+  // For another reason: what is privileged, or wants more than zeros.
+  if (RefusalOf(instruction, registers) == Refusal::kNone && is_refused()) return;
+  if (illegal_) return;
+  for (const std::uint64_t offset : {0, 1, 2, 4, 8, 16, 32}) {
+    address = aligned + offset;
+    const bool refused = is_refused();
+    refusals_ += refused;
+    if (refused == (RefusalOf(instruction, registers) != Refusal::kNone)) continue;
+    Fail(instruction, bytes,
+         (refused ? "refuses an address that is off by " : "takes an address that is off by ") +
+             std::to_string(offset));
+    return;
+  }
+  address = 1ull << 63;
+  if (Accesses(instruction, registers).size() == 0) return;  // none of this register
+  const bool refused = is_refused();
+  refusals_ += refused;
+  if (refused != (RefusalOf(instruction, registers) != Refusal::kNone))
+    Fail(instruction, bytes, "an address that is not canonical");
+}
+
 void ProcessorTest::Check(const Instruction& instruction, const EncodedBytes& bytes) {
   std::set<std::uint8_t> movable;
   for (const MemoryOperand& operand : instruction.memory()) {
@@ -498,6 +538,7 @@ void ProcessorTest::Check(const Instruction& instruction, const EncodedBytes& by
       registers.gpr[kRdx] = 0;
       if (movable.contains(kRax)) registers.gpr[kRax] = scratch + 2 * kPage;
       CheckWrittenBytes(instruction, bytes, registers, moved);
+      if (!has_mask) CheckRefusals(instruction, bytes, registers, moved);
       // What the instruction touches with the register at 0, as offsets from it.
       registers.gpr[moved] = scratch + 2 * kPage;
       std::set<std::int64_t> edges = {0};
@@ -573,8 +614,8 @@ TEST_F(ProcessorTest, EveryEncoding) {
   ForEach3dNowEncoding(check);
   std::printf(
       "%llu encodings executed, %llu not on this processor, %llu runs, %llu page faults, %llu "
-      "checks of written bytes, %llu differences\n",
-      executed, not_here, runs_, faults_, byte_checks_, failures_);
+      "checks of written bytes, %llu addresses refused, %llu differences\n",
+      executed, not_here, runs_, faults_, byte_checks_, refusals_, failures_);
   EXPECT_GT(executed, 2000u);
 }
 
