@@ -56,7 +56,7 @@ MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& re
 // What the processor wants the operand's address to be a multiple of. 1: nothing.
 std::uint32_t RequiredAlignment(const Instruction& instruction, const MemoryOperand& operand);
 
-// How the processor refuses an instruction because of an address of its: by the stack segment's
+// How the processor refuses an instruction because of an address: by the stack segment's
 // exception if it is one on the stack and not canonical, else by that of general protection.
 enum class Refusal : std::uint8_t { kNone, kStack, kProtection };
 Refusal RefusalOf(const Instruction& instruction, const RegisterFile& registers);
