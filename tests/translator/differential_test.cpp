@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -199,7 +200,10 @@ class Differential : public ::testing::Test {
       sigaction(number, &action, nullptr);
     initial_arena_.resize(kArenaSize);
   }
-  ~Differential() override { std::free(native_image_); }
+  ~Differential() override {
+    std::free(native_image_);
+    munmap(code_ - kGap, kAllSize);
+  }
 
   std::uint64_t Random() { return random_(); }
   std::uint64_t Middle() const { return reinterpret_cast<std::uint64_t>(arena_) + kArenaSize / 2; }
@@ -554,9 +558,12 @@ class Differential : public ::testing::Test {
                          MADV_POPULATE_WRITE));
   }
 
-  // All suitable encodings of the corpus, every `stride`-th.
-  std::vector<std::vector<std::uint8_t>> Pool(unsigned stride) {
-    std::vector<std::vector<std::uint8_t>> pool;
+  // All suitable encodings of the corpus, every `stride`-th. Made once for all tests of a process,
+  // most of which take less time than it does.
+  const std::vector<std::vector<std::uint8_t>>& Pool(unsigned stride) {
+    static std::map<unsigned, std::vector<std::vector<std::uint8_t>>> pools;
+    auto& pool = pools[stride];
+    if (!pool.empty()) return pool;
     unsigned count = 0;
     std::string last;
     const auto add = [&](const EncodedBytes& bytes) {
@@ -754,7 +761,7 @@ class Sequences : public Differential {
   // `with_faults`: sequences that fault natively are compared too.
   enum class Form { kStraightOn, kBranches, kOneBase };
   void Run(unsigned count, bool with_faults, Form form = Form::kStraightOn) {
-    const auto pool = Pool(11);
+    const auto& pool = Pool(11);
     unsigned long long run = 0;
     unsigned long long faults = 0;
     unsigned long long failures = 0;
