@@ -383,6 +383,10 @@ void ProcessorTest::CheckAt(const Instruction& instruction, const EncodedBytes& 
     };
     return !in(arena) && !in(scratch) && (write || !in(frozen));
   };
+  // Around the arenas there is nothing: what falls there, nearly all, need not be asked for.
+  const auto around = [&](std::uint64_t address) {
+    return address >= arena - Machine::kArenaSize && address < arena + 4 * Machine::kArenaSize;
+  };
   const std::uint64_t edge_base = read_only ? frozen : arena;
   bool expect_fault = false;
   for (const MemoryAccess& access : accesses) {
@@ -390,7 +394,7 @@ void ProcessorTest::CheckAt(const Instruction& instruction, const EncodedBytes& 
       if (!forbidden(edge, access.write)) continue;
       expect_fault = true;
       // Bit strings, whose offset may be an address, reach anywhere, to the test's own memory, too.
-      if (forbidden(edge, false) && IsMapped(edge)) return;
+      if (forbidden(edge, false) && !around(edge) && IsMapped(edge)) return;
     }
   }
   const Outcome outcome = machine_.Run(registers);
@@ -444,7 +448,7 @@ void ProcessorTest::CheckWrittenBytes(const Instruction& instruction, const Enco
     results[i].assign(arena, arena + kSize);
   }
   std::memset(arena, 0, kSize);
-  std::vector<bool> predicted(kSize);
+  std::vector<unsigned char> predicted(kSize);
   bool exact = true;
   for (const MemoryAccess& access : Accesses(instruction, registers)) {
     if (access.read && access.address < reinterpret_cast<std::uint64_t>(arena) + kSize &&
@@ -453,16 +457,26 @@ void ProcessorTest::CheckWrittenBytes(const Instruction& instruction, const Enco
     if (!access.write) continue;
     for (std::uint64_t i = 0; i < access.size; ++i) {
       const std::uint64_t offset = access.address + i - reinterpret_cast<std::uint64_t>(arena);
-      if (offset < kSize) predicted[offset] = true;
+      if (offset < kSize) predicted[offset] = 1;
     }
   }
   // fxsave and xsave leave reserved bytes and components in their initial state alone.
   if (instruction.map == kMap0F && (instruction.opcode == 0xae || instruction.opcode == 0xc7))
     exact = false;
   for (std::uint64_t i = 0; i < kSize; ++i) {
+    // Most is neither written nor predicted.
+    constexpr std::uint64_t kStep = 64;
+    const auto all = [i](const std::vector<unsigned char>& of, unsigned char value) {
+      return std::all_of(&of[i], &of[i] + kStep, [=](auto byte) { return byte == value; });
+    };
+    if (i % kStep == 0 && all(predicted, 0) && all(results[0], kFills[0]) &&
+        all(results[1], kFills[1])) {
+      i += kStep - 1;
+      continue;
+    }
     const bool written = exact ? results[0][i] == results[1][i]
                                : results[0][i] != kFills[0] || results[1][i] != kFills[1];
-    if (written == predicted[i] || (!exact && !written)) continue;
+    if (written == (predicted[i] != 0) || (!exact && !written)) continue;
     Fail(instruction, bytes,
          std::string(written ? "writes" : "does not write") + " byte " +
              std::to_string(static_cast<std::int64_t>(i - kSize / 2)) + " from its base");
