@@ -369,7 +369,8 @@ void AddressSpace::ForEachApart(const Range& part, std::uint64_t region_start, c
   const bool low = part.start < kLowMirrorStart;
   const bool high = part.end > kMirroredLow;
   std::uint64_t at = part.start;
-  if ((offset == 0 ? low : high) && !IsReservation(region_start, region)) {
+  if ((offset == 0 ? low : high) && machine_.shows_code_cache() &&
+      !IsReservation(region_start, region)) {
     const std::uint64_t other = low ? kMirroredLow : kMirrorOffset;
     const std::uint64_t from = low ? part.start : std::max(part.start, kMirroredLow);
     ForEachRegion(from + other, part.end + other,

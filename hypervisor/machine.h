@@ -210,6 +210,8 @@ class Machine {
   // not made theirs yet. Throws KvmError.
   // `repeats`: with the tables of guest-agent/repeats.h.
   void ShowCodeCache(bool repeats);
+  // Without it there are no mirrors.
+  bool shows_code_cache() const { return system_.code_cache.has_value(); }
 
   // What `carrier`, which runs no program, has in view from now on.
   void EnterView(Carrier& carrier, View view);
