@@ -274,6 +274,7 @@ class AddressSpace {
   void ForEachApart(const Range& part, std::uint64_t region_start, const Region& region,
                     std::uint64_t offset, Visit&& visit) const;
   bool Collides(std::uint64_t address, std::uint64_t offset);
+  bool CollidesWithMonitor(std::uint64_t start, std::uint64_t size, int protection) const;
   static bool IsReservation(std::uint64_t start, const Region& region);
   void ClearCollisions(std::uint64_t start, const Region& region);
   void Populate(Carrier& carrier, View view, std::uint64_t block, std::uint64_t block_end,

@@ -83,6 +83,10 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     for (const Range& part : CoveredParts(address, address + size)) added -= part.end - part.start;
   }
   if (ExceedsLimits(added, protection, (flags & MAP_TYPE) != MAP_PRIVATE)) return -ENOMEM;
+  if (ValidRange(address, size) && CollidesWithMonitor(address, size, protection)) {
+    if ((flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0) return -ENOMEM;
+    address = 0;  // it was a wish
+  }
   std::vector<Range> claimed;
   if (fixed && length != 0 && size != 0 && address % kPageSize == 0 && ValidRange(address, size)) {
     if (Borrowed(address, address + size) || !ClaimGaps(address, address + size, claimed))
@@ -160,6 +164,7 @@ long AddressSpace::MunmapLocked(std::uint64_t address, std::uint64_t end) {
 }
 
 long AddressSpace::MprotectLocked(std::uint64_t address, std::uint64_t end, int protection) {
+  if (CollidesWithMonitor(address, end - address, protection)) return -ENOMEM;
   ClearEntries(address, end);
   const long result = Host(mprotect(Pointer(address), end - address, HostProtection(protection)));
   if (result < 0) return result;
@@ -250,6 +255,7 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
     return -ENOMEM;
   std::vector<Range> claimed;
   if (to_fixed) {
+    if (CollidesWithMonitor(new_address, new_size, region.protection)) return -ENOMEM;
     if (Borrowed(new_address, new_address + new_size)) return -ENOMEM;
     if (!ClaimGaps(new_address, new_address + new_size, claimed)) return -ENOMEM;
     Freshen(new_address, new_address + new_size);
@@ -365,6 +371,7 @@ long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
   shmid_ds info{};
   if (shmctl(id, IPC_STAT, &info) != 0) return -errno;
   const std::uint64_t size = AlignUp(info.shm_segsz, kPageSize);
+  if (CollidesWithMonitor(address, size, PROT_READ)) return -EINVAL;
   std::vector<Range> claimed;
   if ((flags & SHM_REMAP) != 0) {
     if (!ValidRange(address, size) || !ClaimGaps(address, address + size, claimed)) return -EINVAL;

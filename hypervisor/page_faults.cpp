@@ -125,6 +125,18 @@ bool AddressSpace::Collides(std::uint64_t address, std::uint64_t offset) {
   return collides;
 }
 
+// Whether the mirror would lie where the monitor's own memory is in view. The program cannot have
+// that.
+bool AddressSpace::CollidesWithMonitor(std::uint64_t start, std::uint64_t size,
+                                       int protection) const {
+  if (protection == PROT_NONE || !machine_.shows_code_cache()) return false;
+  const auto overlaps = [&](std::uint64_t from, std::uint64_t to) {
+    return start < to + kMirroredLow && from + kMirroredLow < start + size;
+  };
+  return overlaps(TRAPLINE_CACHE_BASE, TRAPLINE_CACHE_END) ||
+         overlaps(TRAPLINE_AGENT_BASE, TRAPLINE_AGENT_END);
+}
+
 // The shadow memory of sanitizers, which reserve terabytes of it, use little, and lay it out so
 // that none of that collides.
 bool AddressSpace::IsReservation(std::uint64_t start, const Region& region) {
@@ -201,7 +213,8 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
     return FaultVerdict::kNotPermitted;
   }
   if (view == View::kClosed && Collides(address.value, 0))
-    return fetch || TrackedCodeAt(rip) ? FaultVerdict::kShared : FaultVerdict::kUntrackedCode;
+    return TrackedCodeAt(fetch ? address.value : rip) ? FaultVerdict::kShared
+                                                      : FaultVerdict::kUntrackedCode;
   if (view == View::kOpen && fetch && !it->second.untracked_code && !it->second.borrowed)
     return FaultVerdict::kTrackedCode;
   if (view == View::kClosed && !fetch && it->second.Trackable()) {

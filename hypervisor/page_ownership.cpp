@@ -82,9 +82,11 @@ void AddressSpace::DropTranslations(const UsedPages& pages) {
     }
   };
   fire(pages.first, pages.last);
-  // What was taken for mirrors may have been low memory.
+  // What was taken for mirrors may have been low memory, and the other way round.
   if (pages.last >= kMirroredLow)
     fire(std::max(pages.first, kMirroredLow) + kMirrorOffset, pages.last + kMirrorOffset);
+  if (pages.first < kLowMirrorStart)
+    fire(pages.first + kMirroredLow, std::min(pages.last, kLowMirrorStart - 1) + kMirroredLow);
 }
 
 void AddressSpace::OnProgramWatchesMemory() {

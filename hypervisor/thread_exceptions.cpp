@@ -354,7 +354,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
           GoNative();
           return;
         }
-        StartStep(false, address, write);
+        StartStep(false, (error_code & kFetch) != 0 ? 0 : address, write);
         return;
       case FaultVerdict::kNoMirror:
         Detach();

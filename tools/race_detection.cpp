@@ -228,8 +228,9 @@ void RaceDetection::Report(const Race& race) {
 
 void RaceDetection::AppendJson() {
   if (json_.descriptor() < 0) return;
-  if (const Status status = json_.Append(reports_.NewestToJson()); !status.ok())
-    WriteError(fmt::format("trapline: {}\n", status.message()));
+  // If it cannot be added to what is there, the next one brings it along.
+  if (json_complete_) json_complete_ = json_.Append(reports_.NewestToJson()).ok();
+  if (!json_complete_) WriteJson();
 }
 
 void RaceDetection::WriteJson() {
@@ -239,8 +240,9 @@ void RaceDetection::WriteJson() {
     own["shared_memory"].push_back(
         {{"memory", use.memory}, {"size", use.size}, {"processes", {use.first, use.second}}});
   }
-  if (const Status status = json_.Merge(own); !status.ok())
-    WriteError(fmt::format("trapline: {}\n", status.message()));
+  const Status status = json_.Merge(own);
+  json_complete_ = status.ok();
+  if (!status.ok()) WriteError(fmt::format("trapline: {}\n", status.message()));
 }
 
 int RaceDetection::OnExit(int status) {

@@ -67,6 +67,7 @@ class RaceDetection : public EventSink {
   ExecutionEvents& events_;
   RaceReports reports_;
   RaceJsonFile json_;
+  bool json_complete_ = true;  // all that was found is in it
   SharedMemoryTable shared_memory_;
   std::vector<SharedMemoryUse> shared_uses_;  // what it has told
 

@@ -67,7 +67,16 @@ int main(void) {
     volatile long* const first = Place(kAddresses[i] + kDistance, PROT_READ | PROT_WRITE);
     low = first;
     InThreads();
-    low = Place(kAddresses[i], PROT_READ | PROT_WRITE);
+    // However it comes to be there.
+    if (i == 0) {
+      low = mmap((void*)kAddresses[i], sizeof variables, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    } else if (i == 1) {
+      low = Place(kAddresses[i], PROT_NONE);
+      mprotect((void*)low, sizeof variables, PROT_READ | PROT_WRITE);
+    } else {
+      low = Place(kAddresses[i], PROT_READ | PROT_WRITE);
+    }
     high = first;
     for (size_t j = 0; j < sizeof variables / sizeof variables[0]; ++j) high[j] = 0;
     InThreads();
