@@ -186,21 +186,32 @@ def lacking(case):
         return f"no {compiler}"
     if case.variant == "rust-O2-stripped" and not rustc_leaves_mark():
         return "this rustc leaves no mark in its programs: stripped, they are not known as Rust's"
-    flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
     for need in program.needs:
-        if need == "openmp":
-            probe = subprocess.run([compiler, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"], input="int main(void){}", text=True,
-                                   stderr=subprocess.DEVNULL, timeout=300, check=False)
-            if probe.returncode != 0:
-                return "no OpenMP run-time library"
-        elif need == "tbb":
-            probe = subprocess.run([compiler.replace("gcc", "g++"), "-x", "c++", "-", "-o", "/dev/null", "-ltbb", "-ltbbmalloc"],
-                                   input="#include <tbb/version.h>\nint main() {}", text=True, stderr=subprocess.DEVNULL, timeout=300, check=False)
-            if probe.returncode != 0:
-                return "no oneTBB (Debian's libtbb-dev)"
-        elif need not in flags:
-            return f"this processor has no {need}"
+        lack = without_library(need, compiler) if need in LIBRARIES else "" if need in processor_flags() else f"this processor has no {need}"
+        if lack:
+            return lack
     return ""
+
+
+@lru_cache(maxsize=None)
+def processor_flags():
+    return set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+
+
+# What a program with the library takes, and what is said without: the compiler's arguments before and behind `-`, its input.
+LIBRARIES = {
+    "openmp": (["-fopenmp", "-x", "c"], [], "int main(void){}", "no OpenMP run-time library"),
+    "tbb": (["-x", "c++"], ["-ltbb", "-ltbbmalloc"], "#include <tbb/version.h>\nint main() {}", "no oneTBB (Debian's libtbb-dev)"),
+}
+
+
+@lru_cache(maxsize=None)
+def without_library(need, compiler):
+    """What is said if the compiler finds no such library, asked once and not for each program."""
+    flags, libraries, text, lack = LIBRARIES[need]
+    command = [compiler.replace("gcc", "g++") if need == "tbb" else compiler, *flags, "-", "-o", "/dev/null", *libraries]
+    probe = subprocess.run(command, input=text, text=True, stderr=subprocess.DEVNULL, timeout=300, check=False)
+    return lack if probe.returncode != 0 else ""
 
 
 class Suite:
