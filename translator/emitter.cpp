@@ -22,15 +22,6 @@ bool FitsInSigned32(std::uint64_t value) {
 
 }  // namespace
 
-void Emitter::Imm32(std::uint64_t value) {
-  for (unsigned i = 0; i < 4; ++i) bytes_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-}
-
-void Emitter::Imm64(std::uint64_t value) {
-  Imm32(value);
-  Imm32(value >> 32);
-}
-
 void Emitter::Absolute(std::uint8_t opcode, std::uint8_t reg, std::uint64_t address) {
   assert(address < 0x80000000);
   Bytes({Rex(reg, 0, 0), opcode, Modrm(0, reg, 4), 0x25});
@@ -152,7 +143,7 @@ std::uint32_t Emitter::Call() {
 
 void Emitter::SetDisplacement(std::uint32_t at, std::uint64_t target) {
   const auto displacement = static_cast<std::uint32_t>(target - (address_ + at + 4));
-  std::memcpy(bytes_.data() + at, &displacement, 4);
+  std::memcpy(memory_.data() + at, &displacement, 4);
 }
 
 void Emitter::JumpThroughAbsolute(std::uint64_t address) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -16,16 +17,20 @@ class Emitter {
   // `address` is where the first byte will lie: below 2 GiB.
   explicit Emitter(std::uint64_t address) : address_(address) {}
 
-  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
-  std::uint32_t offset() const { return static_cast<std::uint32_t>(bytes_.size()); }
-  std::uint64_t here() const { return address_ + bytes_.size(); }
-
-  void Bytes(std::initializer_list<std::uint8_t> bytes) { bytes_.insert(bytes_.end(), bytes); }
-  void Bytes(std::span<const std::uint8_t> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  // Begins other code, in the same memory.
+  void Restart(std::uint64_t address) {
+    address_ = address;
+    size_ = 0;
   }
-  void Imm32(std::uint64_t value);
-  void Imm64(std::uint64_t value);
+
+  std::span<const std::uint8_t> bytes() const { return {memory_.data(), size_}; }
+  std::uint32_t offset() const { return static_cast<std::uint32_t>(size_); }
+  std::uint64_t here() const { return address_ + size_; }
+
+  void Bytes(std::initializer_list<std::uint8_t> bytes) { Append(bytes.begin(), bytes.size()); }
+  void Bytes(std::span<const std::uint8_t> bytes) { Append(bytes.data(), bytes.size()); }
+  void Imm32(std::uint64_t value) { Append(&value, 4); }
+  void Imm64(std::uint64_t value) { Append(&value, 8); }
 
   // 64-bit moves between a general register and memory at an absolute address below 2 GiB.
   void StoreAbsolute(std::uint8_t reg, std::uint64_t address) { Absolute(0x89, reg, address); }
@@ -74,7 +79,7 @@ class Emitter {
   std::uint32_t Jump();
   std::uint32_t JumpIf(std::uint8_t condition);  // condition: the low half of the opcode of jcc
   std::uint32_t Call();
-  void SetByte(std::uint32_t at, std::uint8_t value) { bytes_[at] = value; }
+  void SetByte(std::uint32_t at, std::uint8_t value) { memory_[at] = value; }
   void SetDisplacement(std::uint32_t at, std::uint64_t target);
   void JumpTo(std::uint64_t target) { SetDisplacement(Jump(), target); }
   void CallTo(std::uint64_t target) { SetDisplacement(Call(), target); }
@@ -84,10 +89,16 @@ class Emitter {
   void AlignAhead(unsigned ahead);
 
  private:
+  void Append(const void* bytes, std::size_t size) {
+    if (memory_.size() - size_ < size) memory_.resize(2 * (memory_.size() + size));
+    std::memcpy(memory_.data() + size_, bytes, size);
+    size_ += size;
+  }
   void Absolute(std::uint8_t opcode, std::uint8_t reg, std::uint64_t address);
 
   std::uint64_t address_;
-  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint8_t> memory_;  // more than is used
+  std::size_t size_ = 0;
 };
 
 }  // namespace trapline

@@ -1,6 +1,7 @@
 #include "translator/instruction.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 
 #include "translator/opcode_table.h"
@@ -27,7 +28,7 @@ class ByteReader {
       return 0;
     }
     std::uint64_t value = 0;
-    for (unsigned i = 0; i < size; ++i) value |= std::uint64_t{bytes_[position_ + i]} << (8 * i);
+    std::memcpy(&value, bytes_.data() + position_, size);
     position_ += size;
     return value;
   }
@@ -42,10 +43,6 @@ class ByteReader {
   std::size_t position_ = 0;
   bool ok_ = true;
 };
-
-constexpr std::uint8_t kXopMap8 = 8;
-constexpr std::uint8_t kXopMap9 = 9;
-constexpr std::uint8_t kXopMapA = 10;
 
 constexpr std::uint8_t PrefixSet(std::uint8_t mandatory) {
   switch (mandatory) {
@@ -258,38 +255,6 @@ class Decoder {
   }
 
   const OpcodeRow* FindRow() const {
-    std::span<const OpcodeRow> rows;
-    switch (out_.map) {
-      case kMapOneByte:
-        rows = OneByteRows();
-        break;
-      case kMap0F:
-        rows = Rows0F();
-        break;
-      case kMap0F38:
-        rows = Rows0F38();
-        break;
-      case kMap0F3A:
-        rows = Rows0F3A();
-        break;
-      case 5:
-        rows = RowsMap5();
-        break;
-      case 6:
-        rows = RowsMap6();
-        break;
-      case kXopMap8:
-        rows = RowsXop8();
-        break;
-      case kXopMap9:
-        rows = RowsXop9();
-        break;
-      case kXopMapA:
-        rows = RowsXopA();
-        break;
-      default:
-        return nullptr;
-    }
     const std::uint8_t encoding = out_.encoding == Encoding::kEvex     ? kEvexed
                                   : out_.encoding == Encoding::kLegacy ? kSse
                                                                        : kVexed;
@@ -297,8 +262,7 @@ class Decoder {
     const std::uint8_t w = out_.rex_w() ? 2 : 1;
     const std::uint8_t modrm = in_.Peek();
     const bool memory = modrm >> 6 != 3;
-    for (const OpcodeRow& row : rows) {
-      if (out_.opcode < row.first || out_.opcode > row.last) continue;
+    for (const OpcodeRow& row : RowsOf(out_.map, out_.opcode)) {
       if ((row.encodings & encoding) == 0 || (row.prefixes & prefix) == 0 ||
           (row.w_values & w) == 0)
         continue;

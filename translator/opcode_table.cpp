@@ -1,5 +1,8 @@
 #include "translator/opcode_table.h"
 
+#include <array>
+#include <vector>
+
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -819,16 +822,49 @@ constexpr OpcodeRow kXopA[] = {
     Row(0x12, kV, kNp, kRead, k4).Imm(Immediate::k32).Reg(0, 1).Also(kUnknown),  // lwpins, lwpval
 };
 
+// The rows of a map by opcode: a row for several opcodes is there for each of them.
+class RowsByOpcode {
+ public:
+  RowsByOpcode() = default;
+  explicit RowsByOpcode(std::span<const OpcodeRow> rows) {
+    for (unsigned opcode = 0; opcode < 256; ++opcode) {
+      for (const OpcodeRow& row : rows) {
+        if (opcode >= row.first && opcode <= row.last) rows_.push_back(row);
+      }
+      end_[opcode + 1] = rows_.size();
+    }
+  }
+
+  std::span<const OpcodeRow> Of(std::uint8_t opcode) const {
+    return {rows_.data() + end_[opcode], rows_.data() + end_[opcode + 1]};
+  }
+
+ private:
+  std::vector<OpcodeRow> rows_;
+  std::array<std::size_t, 257> end_{};  // of those for all opcodes before
+};
+
+constexpr unsigned kMaps = 11;
+
+std::array<RowsByOpcode, kMaps> AllRows() {
+  std::array<RowsByOpcode, kMaps> maps;
+  maps[kMapOneByte] = RowsByOpcode(kOneByte);
+  maps[kMap0F] = RowsByOpcode(k0F);
+  maps[kMap0F38] = RowsByOpcode(k0F38);
+  maps[kMap0F3A] = RowsByOpcode(k0F3A);
+  maps[5] = RowsByOpcode(kMap5);
+  maps[6] = RowsByOpcode(kMap6);
+  maps[kXopMap8] = RowsByOpcode(kXop8);
+  maps[kXopMap9] = RowsByOpcode(kXop9);
+  maps[kXopMapA] = RowsByOpcode(kXopA);
+  return maps;
+}
+
 }  // namespace
 
-std::span<const OpcodeRow> OneByteRows() { return kOneByte; }
-std::span<const OpcodeRow> Rows0F() { return k0F; }
-std::span<const OpcodeRow> Rows0F38() { return k0F38; }
-std::span<const OpcodeRow> Rows0F3A() { return k0F3A; }
-std::span<const OpcodeRow> RowsMap5() { return kMap5; }
-std::span<const OpcodeRow> RowsMap6() { return kMap6; }
-std::span<const OpcodeRow> RowsXop8() { return kXop8; }
-std::span<const OpcodeRow> RowsXop9() { return kXop9; }
-std::span<const OpcodeRow> RowsXopA() { return kXopA; }
+std::span<const OpcodeRow> RowsOf(std::uint8_t map, std::uint8_t opcode) {
+  static const std::array<RowsByOpcode, kMaps> all = AllRows();
+  return map < kMaps ? all[map].Of(opcode) : std::span<const OpcodeRow>();
+}
 
 }  // namespace trapline

@@ -6,6 +6,11 @@
 
 namespace trapline {
 
+// Maps of AMD's XOP, numbered as XOP.mmmmm numbers them.
+inline constexpr std::uint8_t kXopMap8 = 8;
+inline constexpr std::uint8_t kXopMap9 = 9;
+inline constexpr std::uint8_t kXopMapA = 10;
+
 // Sets of encodings a row stands for.
 inline constexpr std::uint8_t kSse = 1;  // legacy encoding, with or without mandatory prefix
 inline constexpr std::uint8_t kVexed = 2;
@@ -128,15 +133,8 @@ struct OpcodeRow {
   bool broadcast = false;     // EVEX.b with memory
 };
 
-// The rows of a map in which `Decode` takes the first that fits.
-std::span<const OpcodeRow> OneByteRows();
-std::span<const OpcodeRow> Rows0F();
-std::span<const OpcodeRow> Rows0F38();
-std::span<const OpcodeRow> Rows0F3A();
-std::span<const OpcodeRow> RowsMap5();
-std::span<const OpcodeRow> RowsMap6();
-std::span<const OpcodeRow> RowsXop8();
-std::span<const OpcodeRow> RowsXop9();
-std::span<const OpcodeRow> RowsXopA();
+// The rows for an opcode of a map, numbered as in Instruction, of which `Decode` takes the first
+// that fits; none if there is no such map.
+std::span<const OpcodeRow> RowsOf(std::uint8_t map, std::uint8_t opcode);
 
 }  // namespace trapline
