@@ -258,14 +258,15 @@ std::uint64_t CodeCache::Translate(std::uint64_t rip) {
     if (options_.memory) return 0;
     Flush();
   }
-  RegionBuilder builder(*this, memory_.code + code_used_);
-  if (!builder.Discover(rip)) return 0;
-  builder.Emit();
-  const auto& bytes = builder.out().bytes();
+  if (builder_ == nullptr) builder_ = std::make_unique<RegionBuilder>(*this);
+  builder_->Restart(memory_.code + code_used_);
+  if (!builder_->Discover(rip)) return 0;
+  builder_->Emit();
+  const auto bytes = builder_->out().bytes();
   std::memcpy(reinterpret_cast<void*>(memory_.code + code_used_), bytes.data(), bytes.size());
   code_used_ += (bytes.size() + 63) & ~std::uint64_t{63};
   statistics_.code_bytes = code_used_;
-  builder.Publish();
+  builder_->Publish();
   return Find(rip);
 }
 

@@ -272,7 +272,8 @@ class CodeCache {
   }
 
   TranslatorOptions options_;
-  CacheThread* thread_ = nullptr;  // only with own memory
+  std::unique_ptr<RegionBuilder> builder_;  // its memory is used again for each region
+  CacheThread* thread_ = nullptr;           // only with own memory
   CacheMemory memory_;
   std::uint64_t code_used_ = 0;
   std::uint64_t stubs_size_ = 0;

@@ -2,8 +2,8 @@
 #include "translator/region_builder.h"
 
 #include <algorithm>
-#include <deque>
-#include <iterator>
+#include <bit>
+#include <tuple>
 
 namespace trapline {
 namespace {
@@ -72,61 +72,103 @@ bool MustStep(const Instruction& in) {
 
 }  // namespace
 
+void RegionBuilder::Restart(std::uint64_t address) {
+  out_.Restart(address);
+  region_ = std::make_unique<Region>();
+  region_->begin = address;
+  items_.clear();
+  discovered_.clear();
+  numbers_.Clear();
+  links_.clear();
+  out_of_line_.clear();
+  mappings_.clear();
+  state_ = {};
+  kept_ = kNoRegister;
+  checked_.clear();
+  group_ = {};
+  flags_live_outside_.clear();
+  outside_.clear();
+  scratch_ = kScratchRegisters;
+  stepped_ = 0;
+}
+
 bool RegionBuilder::Discover(std::uint64_t rip) {
   first_ = rip;
-  std::deque<std::uint64_t> work = {rip};
-  while (!work.empty() && items_.size() < options_.max_instructions) {
-    std::uint64_t at = work.front();
-    work.pop_front();
-    while (items_.size() < options_.max_instructions && !items_.contains(at) &&
-           !cache_.entries_.contains(at)) {
-      Item& item = items_[at];
-      item.rip = at;
-      const std::size_t size = options_.read_code(at, item.bytes, sizeof item.bytes);
-      const auto decoded = Decode({item.bytes, size}, at);
-      // What else it touches only its own faults tell, outside.
-      if (!decoded || !decoded->effects_known) {
-        items_.erase(at);
-        break;
-      }
-      item.report = at == options_.report_at && decoded->length == kReportLength;
-      if (MustStep(*decoded) && !item.report) break;
-      item.valid = true;
-      item.in = *decoded;
-      const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
-                                    : options_.instrument      ? options_.instrument(at)
-                                                               : Instrument::kCheck;
-      // An instrumented one leaves the cache when it sets the trap flag.
-      const bool pops_flags = item.in.map == kMapOneByte && item.in.opcode == 0x9d;
-      item.instrument = instrument != Instrument::kNone || pops_flags;
-      item.check = instrument == Instrument::kCheck;
-      item.only_reads = OnlyReadsMemory(item.in);
-      item.atomic =
-          (item.in.atomic && !item.only_reads) ||
-          (item.check && options_.is_atomic && MayBeAtomic(item.in) && options_.is_atomic(at));
-      const Branch branch = item.in.branch;
-      if (branch == Branch::kConditional || branch == Branch::kJump) work.push_back(item.in.target);
+  std::vector<std::uint64_t> work = {rip};
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    std::uint64_t at = work[i];
+    while (discovered_.size() < options_.max_instructions && numbers_.Find(at) == 0 &&
+           cache_.Find(at) == 0) {
+      const Item* const item = AddItem(at);
+      if (item == nullptr || !item->valid) break;
+      if (item->jumps()) work.push_back(item->in.target);
+      const Branch branch = item->in.branch;
       if (branch == Branch::kJump || branch == Branch::kIndirectJump || branch == Branch::kReturn)
         break;
-      at = item.next();
+      at = item->next();
     }
   }
+  SortItems();
   return !items_.empty();
+}
+
+auto RegionBuilder::AddItem(std::uint64_t rip) -> const Item* {
+  Item& item = discovered_.emplace_back();
+  item.rip = rip;
+  const std::size_t size = options_.read_code(rip, item.bytes, sizeof item.bytes);
+  const auto decoded = Decode({item.bytes, size}, rip);
+  // What else it touches only its own faults tell, outside.
+  if (!decoded || !decoded->effects_known) {
+    discovered_.pop_back();
+    return nullptr;
+  }
+  item.report = rip == options_.report_at && decoded->length == kReportLength;
+  if (!MustStep(*decoded) || item.report) {
+    item.valid = true;
+    item.in = *decoded;
+    const Instrument instrument = item.in.operand_count == 0 ? Instrument::kNone
+                                  : options_.instrument      ? options_.instrument(rip)
+                                                             : Instrument::kCheck;
+    // An instrumented one leaves the cache when it sets the trap flag.
+    const bool pops_flags = item.in.map == kMapOneByte && item.in.opcode == 0x9d;
+    item.instrument = instrument != Instrument::kNone || pops_flags;
+    item.check = instrument == Instrument::kCheck;
+    item.only_reads = OnlyReadsMemory(item.in);
+    item.atomic =
+        (item.in.atomic && !item.only_reads) ||
+        (item.check && options_.is_atomic && MayBeAtomic(item.in) && options_.is_atomic(rip));
+    item.flag_use = StatusFlagUse(item.in);
+    item.named = NamedRegisters(item.in);
+    item.written = MaybeWrittenRegisters(item.in);
+  }
+  numbers_.Set(rip, static_cast<std::uint32_t>(discovered_.size()));
+  return &item;
+}
+
+void RegionBuilder::SortItems() {
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  order.reserve(discovered_.size());
+  for (std::size_t i = 0; i < discovered_.size(); ++i) order.emplace_back(discovered_[i].rip, i);
+  std::sort(order.begin(), order.end());
+  items_.reserve(order.size());
+  for (const auto& [rip, number] : order) {
+    items_.push_back(discovered_[number]);
+    numbers_.Set(rip, static_cast<std::uint32_t>(items_.size()));
+  }
 }
 
 void RegionBuilder::Emit() {
   FindLeaders();
   FindLoops();
   if (options_.filter) FindLiveFlags();
-  for (auto at = items_.begin(); at != items_.end(); ++at) {
-    const Item& item = at->second;
-    if (leaders_.contains(item.rip)) {
+  for (Item& item : items_) {
+    if (item.leader) {
       checked_.clear();
-      ChooseScratch(at);
-      BeginBlock(item.rip);
+      ChooseScratch(item);
+      BeginBlock(item);
     }
     // Only where every register is in its place may others come in.
-    if (state_.saved == 0) labels_[item.rip] = out_.here();
+    if (state_.saved == 0) item.label = out_.here();
     state_.rip = item.rip;
     Mark();
     if (!item.valid) {
@@ -154,15 +196,16 @@ void RegionBuilder::Emit() {
     }
     state_.rip = item.next();
     Mark();
-    const auto following = std::next(at);
-    if (following == items_.end() || following->first != item.next()) {
+    const Item* const following = &item + 1;
+    if (following == end() || following->rip != item.next()) {
       RestoreAll();
       EmitBranch(item.next());
       state_ = {};
     }
   }
   group_ = {};
-  for (std::size_t i = 0; i < cold_.size(); ++i) cold_[i]();
+  for (const auto& part : out_of_line_)
+    std::visit([this](const auto& kind) { EmitOutOfLine(kind); }, part);
   for (PendingLink& link : links_) {
     link.stub = out_.here();
     Begin(link.target, link.kept);
@@ -179,29 +222,28 @@ void RegionBuilder::Publish() {
     link.target = pending.target;
     link.region = region_.get();
     link.kept = pending.kept != kNoRegister;
+    const Item* const item = FindItem(link.target);
+    const std::uint64_t label = item == nullptr ? 0 : link.kept ? item->kept_label : item->label;
+    const std::uint64_t target = label != 0 ? label : cache_.Find(link.target);
+    cache_.StoreDisplacement(link.displacement, target != 0 ? target : link.stub);
+    link.linked = target != 0;
     region_->links.push_back(cache_.links_.size());
     cache_.links_.push_back(link);
-    const auto& labels = link.kept ? kept_labels_ : labels_;
-    const auto label = labels.find(link.target);
-    const std::uint64_t target = label != labels.end() ? label->second : cache_.Find(link.target);
-    cache_.StoreDisplacement(link.displacement, target != 0 ? target : link.stub);
-    cache_.links_.back().linked = target != 0;
   }
-  for (const auto& [rip, address] : labels_) cache_.entries_.emplace(rip, address);
-  for (const auto& [rip, item] : items_) {
-    region_->instructions.emplace_back(rip, rip + std::max<std::uint64_t>(item.in.length, 1) - 1);
+  for (const Item& item : items_) {
+    if (item.label != 0) cache_.entries_.emplace(item.rip, item.label);
+    region_->instructions.emplace_back(item.rip,
+                                       item.rip + std::max<std::uint64_t>(item.in.length, 1) - 1);
     ++cache_.statistics_.instructions;
     cache_.statistics_.instrumented += item.instrument;
+    cache_.statistics_.blocks += item.leader;
+    cache_.blocks_ += item.leader;
   }
   region_->instructions.insert(region_->instructions.end(), outside_.begin(), outside_.end());
   ++cache_.statistics_.regions;
-  const auto blocks = static_cast<std::uint64_t>(std::count_if(
-      leaders_.begin(), leaders_.end(), [&](std::uint64_t rip) { return items_.contains(rip); }));
-  cache_.statistics_.blocks += blocks;
-  cache_.blocks_ += blocks;
   cache_.statistics_.links += links_.size();
   cache_.statistics_.stepped += stepped_;
-  region_->mappings.shrink_to_fit();
+  region_->mappings.assign(mappings_.begin(), mappings_.end());
   region_->instructions.shrink_to_fit();
   region_->end = region_->begin + out_.bytes().size();
   const std::uint64_t begin = region_->begin;
@@ -218,9 +260,8 @@ void RegionBuilder::Begin(std::uint64_t rip, std::uint8_t kept) {
 
 void RegionBuilder::Mark() {
   state_.offset = out_.offset();
-  if (!region_->mappings.empty() && region_->mappings.back().offset == state_.offset)
-    region_->mappings.pop_back();
-  region_->mappings.push_back(state_);
+  if (!mappings_.empty() && mappings_.back().offset == state_.offset) mappings_.pop_back();
+  mappings_.push_back(state_);
 }
 
 void RegionBuilder::Save(std::uint8_t reg) {
@@ -239,24 +280,13 @@ void RegionBuilder::Restore(std::uint8_t reg) {
   Mark();
 }
 
-void RegionBuilder::RestoreAll(std::uint8_t except) {
-  for (std::uint8_t reg = 0; reg < 16; ++reg) {
-    if (reg != except) Restore(reg);
-  }
-}
-
-void RegionBuilder::RestoreLow(std::uint8_t except) {
-  for (std::uint8_t reg = 0; reg < 8; ++reg) {
-    if (reg != except) Restore(reg);
-  }
+void RegionBuilder::RestoreThose(std::uint32_t registers) {
+  for (std::uint32_t left = registers & state_.saved; left != 0; left &= left - 1)
+    Restore(static_cast<std::uint8_t>(std::countr_zero(left)));
 }
 
 void RegionBuilder::RestoreNamed(const Item& item) {
-  if (!item.valid) return;
-  const std::uint16_t named = NamedRegisters(item.in);
-  for (std::uint8_t reg = 0; reg < 16; ++reg) {
-    if ((named & Bit(reg)) != 0 && !(reg == kRax && state_.flags_in_rax)) Restore(reg);
-  }
+  RestoreThose(state_.flags_in_rax ? item.named & ~Bit(kRax) : item.named);
 }
 
 void RegionBuilder::ToSlowStack() {
@@ -277,94 +307,88 @@ void RegionBuilder::FromSlowStack() {
 void RegionBuilder::FindLeaders() {
   bool after_gap = true;
   std::uint64_t expected = 0;
-  for (const auto& [rip, item] : items_) {
-    if (after_gap || rip != expected) leaders_.insert(rip);
-    if (!item.valid) {
-      after_gap = true;
-      continue;
+  for (Item& item : items_) {
+    if (after_gap || item.rip != expected) item.leader = true;
+    if (item.jumps()) {
+      if (Item* const target = FindItem(item.in.target)) target->leader = true;
     }
-    const Branch branch = item.in.branch;
-    if (branch == Branch::kJump || branch == Branch::kConditional) leaders_.insert(item.in.target);
-    after_gap = branch != Branch::kNone;
+    after_gap = !item.valid || item.in.branch != Branch::kNone;
     expected = item.next();
   }
-  leaders_.insert(first_);
+  FindItem(first_)->leader = true;
 }
 
 void RegionBuilder::FindLoops() {
-  using Loop = std::pair<std::uint64_t, std::uint64_t>;  // [first, last]
-  std::vector<Loop> loops;
-  for (const auto& [rip, item] : items_) {
-    const Branch branch = item.in.branch;
-    if (!item.valid || (branch != Branch::kJump && branch != Branch::kConditional)) continue;
-    if (item.in.target <= rip && items_.contains(item.in.target))
-      loops.emplace_back(item.in.target, rip);
-  }
-  const auto longer = [](const Loop& a, const Loop& b) {
-    return a.second - a.first > b.second - b.first;
+  struct Loop {
+    Item *first, *last;
+    std::uint64_t length() const { return last->rip - first->rip; }
   };
-  std::stable_sort(loops.begin(), loops.end(), longer);
+  std::vector<Loop> loops;
+  for (Item& item : items_) {
+    if (!item.jumps() || item.in.target > item.rip) continue;
+    if (Item* const target = FindItem(item.in.target)) loops.push_back({target, &item});
+  }
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Loop& a, const Loop& b) { return a.length() > b.length(); });
   for (const auto& [first, last] : loops) {
     bool checks = false;
-    std::uint16_t named = 0;
-    std::vector<std::uint64_t> blocks;  // that keep none yet
-    std::vector<std::uint8_t> registers(scratch_.begin(), scratch_.end());
-    const auto end = items_.upper_bound(last);
-    for (auto at = items_.find(first); at != end; ++at) {
-      if (leaders_.contains(at->first)) {
-        // Loops overlap where the compiler has put a part of one elsewhere: they keep the same.
-        const std::uint8_t kept = KeptAt(at->first);
-        if (kept == kNoRegister) {
-          blocks.push_back(at->first);
-        } else {
-          registers.insert(registers.begin(), kept);
-        }
-      }
-      if (!at->second.valid) continue;
-      checks |= at->second.check;
-      named |= NamedRegisters(at->second.in);
+    std::uint32_t named = 0;
+    for (const Item* item = first; item <= last && (named & kScratchSet) != kScratchSet; ++item) {
+      checks |= item->check;
+      named |= item->named;
     }
-    const auto unnamed = std::find_if(registers.begin(), registers.end(),
-                                      [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; });
-    if (!checks || unnamed == registers.end()) continue;
-    for (const std::uint64_t rip : blocks) kept_at_.emplace(rip, *unnamed);
+    if (!checks || (named & kScratchSet) == kScratchSet) continue;
+    const auto is_unnamed = [&](std::uint8_t reg) { return (named & Bit(reg)) == 0; };
+    std::uint8_t unnamed =
+        *std::find_if(kScratchRegisters.begin(), kScratchRegisters.end(), is_unnamed);
+    // Loops overlap where the compiler has put a part of one elsewhere: they keep the same.
+    for (const Item* item = first; item <= last; ++item) {
+      if (item->kept != kNoRegister && is_unnamed(item->kept)) unnamed = item->kept;
+    }
+    for (Item* item = first; item <= last; ++item) {
+      if (item->leader && item->kept == kNoRegister) item->kept = unnamed;
+    }
   }
 }
 
 std::uint8_t RegionBuilder::KeptAt(std::uint64_t rip) const {
-  const auto known = kept_at_.find(rip);
-  return known != kept_at_.end() ? known->second : kNoRegister;
+  const Item* const item = FindItem(rip);
+  return item != nullptr ? item->kept : kNoRegister;
 }
 
-void RegionBuilder::BeginBlock(std::uint64_t rip) {
-  kept_ = KeptAt(rip);
+void RegionBuilder::BeginBlock(Item& item) {
+  kept_ = item.kept;
   RestoreAll(kept_);
   if (kept_ == kNoRegister) return;
   if (!KeptIsSaved()) {
-    labels_[rip] = out_.here();
-    state_.rip = rip;
+    item.label = out_.here();
+    state_.rip = item.rip;
     Mark();
     Save(kept_);
   } else {
-    cold_.push_back([this, rip, kept = kept_] {
-      labels_[rip] = out_.here();
-      Begin(rip);
-      Save(kept);
-      out_.JumpTo(kept_labels_.at(rip));
-    });
+    out_of_line_.push_back(LoopEntry{&item});
   }
-  kept_labels_[rip] = out_.here();
+  item.kept_label = out_.here();
 }
 
-void RegionBuilder::ChooseScratch(std::map<std::uint64_t, Item>::const_iterator at) {
-  unsigned uses[16] = {};
-  for (bool first = true; at != items_.end() && at->second.valid; ++at, first = false) {
-    if (!first && leaders_.contains(at->first)) break;
-    const std::uint16_t named = NamedRegisters(at->second.in);
-    for (unsigned reg = 0; reg < 16; ++reg) uses[reg] += named >> reg & 1;
+void RegionBuilder::EmitOutOfLine(const LoopEntry& entry) {
+  Item& item = *entry.item;
+  item.label = out_.here();
+  Begin(item.rip);
+  Save(item.kept);
+  out_.JumpTo(item.kept_label);
+}
+
+void RegionBuilder::ChooseScratch(const Item& first) {
+  // {uses, place in the order so far, register}
+  std::array<std::tuple<unsigned, unsigned, std::uint8_t>, kScratchRegisters.size()> order;
+  for (unsigned i = 0; i < order.size(); ++i) order[i] = {0, i, scratch_[i]};
+  for (const Item* item = &first; item != end() && item->valid; ++item) {
+    if (item != &first && item->leader) break;
+    for (auto& [uses, place, reg] : order) uses += item->named >> reg & 1;
   }
-  std::stable_sort(scratch_.begin(), scratch_.end(),
-                   [&](std::uint8_t a, std::uint8_t b) { return uses[a] < uses[b]; });
+  std::sort(order.begin(), order.end());
+  for (unsigned i = 0; i < order.size(); ++i) scratch_[i] = std::get<2>(order[i]);
 }
 
 void RegionBuilder::EmitExit(ExitKind kind, std::uint64_t argument) {
@@ -389,16 +413,17 @@ void RegionBuilder::EmitBranch(std::uint64_t target) {
 
 void RegionBuilder::EmitBranchIf(std::uint8_t condition, std::uint64_t target) {
   if (KeptIsSaved() && KeptAt(target) != kept_) {  // out of the loop
-    const std::uint32_t jump = out_.JumpIf(condition);
-    cold_.push_back([this, jump, target, kept = kept_] {
-      out_.SetDisplacement(jump, out_.here());
-      Begin(target, kept);
-      EmitBranch(target);
-    });
+    out_of_line_.push_back(LoopExit{out_.JumpIf(condition), target, kept_});
     return;
   }
   out_.AlignAhead(2);
   links_.push_back({out_.JumpIf(condition), target, KeptIsSaved() ? kept_ : kNoRegister});
+}
+
+void RegionBuilder::EmitOutOfLine(const LoopExit& exit) {
+  out_.SetDisplacement(exit.jump, out_.here());
+  Begin(exit.target, exit.kept);
+  EmitBranch(exit.target);
 }
 
 void RegionBuilder::EmitLookup() {
@@ -416,12 +441,11 @@ void RegionBuilder::EmitLookup() {
 
 std::uint8_t RegionBuilder::Scratch(const Item& item, unsigned number) const {
   static constexpr std::array<std::uint8_t, 5> kLow = {kRsi, kRdi, kRbx, kRbp, kRdx};
-  const std::uint16_t named = NamedRegisters(item.in);
   const auto choose = [&](const auto& candidates) {
     unsigned left = number;
     for (const bool saved : {true, false}) {
       for (const std::uint8_t reg : candidates) {
-        if ((named & Bit(reg)) != 0 || ((at_item_ & Bit(reg)) != 0) != saved) continue;
+        if ((item.named & Bit(reg)) != 0 || ((at_item_ & Bit(reg)) != 0) != saved) continue;
         if (reg == group_.rights) continue;
         if (left-- == 0) return reg;
       }

@@ -4,14 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
+#include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "translator/address_map.h"
 #include "translator/code_cache.h"
 #include "translator/emitter.h"
 #include "translator/instruction.h"
@@ -38,17 +38,13 @@ inline bool IsString(const Instruction& in) {
 }
 
 // Everything it makes is added to the cache at the end, so that nothing is left of a failure. Not
-// thread-safe; for one region.
+// thread-safe; for one region after the other, in the same memory.
 class RegionBuilder {
  public:
-  RegionBuilder(CodeCache& cache, std::uint64_t address)
-      : cache_(cache),
-        options_(cache.options_),
-        out_(address),
-        region_(std::make_unique<Region>()) {
-    region_->begin = address;
-  }
+  explicit RegionBuilder(CodeCache& cache) : cache_(cache), options_(cache.options_), out_(0) {}
 
+  // Begins another region, at this cache address.
+  void Restart(std::uint64_t address);
   // Reads the program's code from `rip` on; false: there is none.
   bool Discover(std::uint64_t rip);
   // Copies it.
@@ -65,14 +61,27 @@ class RegionBuilder {
     bool valid = false;       // false: must be stepped
     bool instrument = false;  // goes through the mirror
     bool check = false;
-    bool atomic = false;      // told of before and after
-    bool only_reads = false;  // OnlyReadsMemory: a load that is known to be atomic
-    bool report = false;      // TranslatorOptions::report_at
-    bool flags_live = false;  // from here on
+    bool atomic = false;              // told of before and after
+    bool only_reads = false;          // OnlyReadsMemory: a load that is known to be atomic
+    bool report = false;              // TranslatorOptions::report_at
+    bool flags_live = false;          // from here on
+    bool leader = false;              // something other than its predecessor may go to it
+    std::uint8_t kept = kNoRegister;  // of a leader: by FindLoops
+    // Of `in`, since they are asked for often.
+    FlagUse flag_use = FlagUse::kMayRead;
+    std::uint16_t named = 0;
+    std::uint16_t written = 0;
+    // Cache addresses to which others may come, with all registers in their places and with `kept`
+    // saved; 0: there is none.
+    std::uint64_t label = 0;
+    std::uint64_t kept_label = 0;
     Instruction in;
     std::uint8_t bytes[kMaximumInstructionLength] = {};
 
     std::uint64_t next() const { return rip + in.length; }
+    bool jumps() const {
+      return valid && (in.branch == Branch::kJump || in.branch == Branch::kConditional);
+    }
   };
   using Region = CodeCache::Region;
   using Mapping = CodeCache::Mapping;
@@ -83,6 +92,21 @@ class RegionBuilder {
     std::uint8_t kept;  // it is taken with this register saved, KeptAt(target)
     std::uint64_t stub = 0;
   };
+
+  // --- the program's instructions
+
+  // Adds the one at `rip`; null: there is none to the cache.
+  const Item* AddItem(std::uint64_t rip);
+  void SortItems();
+  // Once they are sorted; null: it is not of this region.
+  Item* FindItem(std::uint64_t rip) {
+    const std::uint32_t number = numbers_.Find(rip);
+    return number != 0 ? &items_[number - 1] : nullptr;
+  }
+  const Item* FindItem(std::uint64_t rip) const {
+    return const_cast<RegionBuilder*>(this)->FindItem(rip);
+  }
+  const Item* end() const { return items_.data() + items_.size(); }
 
   // --- what the program's registers are, at every byte
 
@@ -102,9 +126,10 @@ class RegionBuilder {
 
   void Save(std::uint8_t reg);
   void Restore(std::uint8_t reg);
-  void RestoreAll(std::uint8_t except = kNoRegister);
+  void RestoreThose(std::uint32_t registers);
+  void RestoreAll(std::uint8_t except = kNoRegister) { RestoreThose(~Bit(except)); }
 
-  void RestoreLow(std::uint8_t except = kNoRegister);
+  void RestoreLow(std::uint8_t except = kNoRegister) { RestoreThose(0xff & ~Bit(except)); }
   // All but rax while the flags are there.
   void RestoreNamed(const Item& item);
 
@@ -113,7 +138,6 @@ class RegionBuilder {
 
   // --- blocks
 
-  // Instructions that something other than their predecessor may go to.
   void FindLeaders();
 
   // In the blocks of a loop one scratch register is saved from end to end, and branches between
@@ -127,10 +151,10 @@ class RegionBuilder {
 
   // A block of a loop has two labels: where others come in, with all registers in their places, and
   // behind that, where kept_ has been saved.
-  void BeginBlock(std::uint64_t rip);
+  void BeginBlock(Item& item);
 
   // The scratch registers of a block, those first that its instructions do not name.
-  void ChooseScratch(std::map<std::uint64_t, Item>::const_iterator at);
+  void ChooseScratch(const Item& first);
 
   // Within a block an access that was checked is not checked again: nothing that ends the thread's
   // epoch is in between.
@@ -192,23 +216,59 @@ class RegionBuilder {
   void EmitSectorCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
                        const AccessSite* placed);
 
+  // --- out of line: emitted behind all blocks
+
+  // A block of a loop, for who comes from elsewhere.
+  struct LoopEntry {
+    Item* item;
+  };
+  // A conditional branch out of a loop.
+  struct LoopExit {
+    std::uint32_t jump;
+    std::uint64_t target;
+    std::uint8_t kept;
+  };
+  // An access that is not in the filter.
+  struct SlowAccess {
+    std::uint32_t jump;
+    Mapping at_check;
+    std::uint64_t back;
+    std::uint8_t address, other;
+    const AccessSite* placed;
+  };
   // An access that is not left out.
   struct Telling {
-    const Item& item;
+    const Item* item;
     MemoryOperand operand, seen;
     const AccessSite* placed;
     bool computes = false;  // its address, into `address`; else that holds it
     std::uint8_t address = kNoRegister;
     std::uint8_t cell = kNoRegister;  // a scratch register
     bool by_area = false;             // only LeavingOut::area_uses was asked
+    // The jumps that lead to it; 0: there is no second one.
+    std::uint32_t jump = 0, second_jump = 0;
+    Mapping at_check{};
+    std::uint64_t back = 0;
   };
-  // Where the jumps lead to: the access is looked for in the filter and, if it is not there, told.
-  void TellOutOfLine(const Telling& telling, const std::vector<std::uint32_t>& jumps);
-  // Asks for the sectors themselves: goes to `back`, with the state as it was `at_check`, if they
-  // are left out, else on. `telling.cell` has the address, and keeps it.
-  void EmitSectorCheckAgain(const Telling& telling, const Mapping& at_check, std::uint64_t back);
+  // The program has set the trap flag.
+  struct TrapFlagStep {
+    std::uint32_t jump;
+    Mapping before;
+    std::uint64_t rip;
+  };
+  void EmitOutOfLine(const LoopEntry& entry);
+  void EmitOutOfLine(const LoopExit& exit);
+  void EmitOutOfLine(const SlowAccess& access);
+  // It is looked for in the filter and, if it is not there, told.
+  void EmitOutOfLine(const Telling& telling);
+  void EmitOutOfLine(const TrapFlagStep& step);
+  // What `telling` jumps to from here, and goes on at.
+  void TellOutOfLine(Telling telling);
+  // Asks for the sectors themselves: goes back, with the state as it was at the check, if they are
+  // left out, else on. `telling.cell` has the address, and keeps it.
+  void EmitSectorCheckAgain(const Telling& telling);
   // Restores what was saved after the check, of the registers that are used to tell.
-  void RestoreSince(const Mapping& at_check, const Telling& telling);
+  void RestoreSinceCheck(const Telling& telling);
   // What the slow path is told; `other` is free. Changes no flags.
   void EmitArgument(std::uint8_t address, std::uint8_t other);
 
@@ -338,25 +398,28 @@ class RegionBuilder {
   void EmitStringItem(const Item& item);
   void MoveRdi(std::uint8_t scratch, std::uint64_t by, bool to_mirror);
 
+  static constexpr std::array<std::uint8_t, 6> kScratchRegisters = {8, 9, 10, 11, 14, 15};
+  static constexpr std::uint32_t kScratchSet =
+      Bit(8) | Bit(9) | Bit(10) | Bit(11) | Bit(14) | Bit(15);
+
   CodeCache& cache_;
   const TranslatorOptions& options_;
   Emitter out_;
   std::unique_ptr<Region> region_;
-  std::map<std::uint64_t, Item> items_;
-  std::map<std::uint64_t, std::uint64_t> labels_;
+  std::vector<Item> items_;       // by address
+  std::vector<Item> discovered_;  // the same as they were found
+  AddressMap numbers_;            // 1 + those of items
   std::vector<PendingLink> links_;
-  std::vector<std::function<void()>> cold_;
+  std::vector<std::variant<LoopEntry, LoopExit, SlowAccess, Telling, TrapFlagStep>> out_of_line_;
+  std::vector<Mapping> mappings_;
   Mapping state_;
-  std::set<std::uint64_t> leaders_;
-  std::uint8_t kept_ = kNoRegister;                // KeptAt the block that is being emitted
-  std::map<std::uint64_t, std::uint8_t> kept_at_;  // by leader
-  std::map<std::uint64_t, std::uint64_t> kept_labels_;
+  std::uint8_t kept_ = kNoRegister;  // KeptAt the block that is being emitted
   std::vector<Checked> checked_;
   Group group_;
-  std::map<std::uint64_t, bool> flags_live_outside_;
+  std::unordered_map<std::uint64_t, bool> flags_live_outside_;
   // [first, last] byte of instructions of others that this region's code was chosen by.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> outside_;
-  std::array<std::uint8_t, 6> scratch_ = {8, 9, 10, 11, 14, 15};
+  std::array<std::uint8_t, 6> scratch_ = kScratchRegisters;
   std::uint64_t first_ = 0;
   std::uint16_t at_item_ = 0;  // registers that were saved when the item began
   unsigned stepped_ = 0;

@@ -30,9 +30,8 @@ void RegionBuilder::ForgetChecks(const Item& item) {
     checked_.clear();
     return;
   }
-  const std::uint16_t written = MaybeWrittenRegisters(item.in);
   std::erase_if(checked_, [&](const Checked& checked) {
-    const auto changed = [&](std::uint8_t reg) { return reg < 16 && (written & Bit(reg)) != 0; };
+    const auto changed = [&](std::uint8_t reg) { return (item.written & Bit(reg)) != 0; };
     return changed(checked.operand.base) || changed(checked.operand.index);
   });
 }
@@ -103,15 +102,17 @@ void RegionBuilder::EmitFilterCheck(const Item& item, const MemoryOperand& opera
   KeepFlags(item);
   CopyAddress(other, address);
   EmitFilter(seen, address, other);
-  const std::uint32_t to_slow = out_.JumpIf(kConditionNotEqual);
-  cold_.push_back([=, this, at_check = state_, back = out_.here()] {
-    out_.SetDisplacement(to_slow, out_.here());
-    state_ = at_check;
-    Mark();
-    EmitArgument(address, other);
-    EmitSlowCall(placed, cache_.StubFor(*placed));
-    out_.JumpTo(back);
-  });
+  const std::uint32_t jump = out_.JumpIf(kConditionNotEqual);
+  out_of_line_.push_back(SlowAccess{jump, state_, out_.here(), address, other, placed});
+}
+
+void RegionBuilder::EmitOutOfLine(const SlowAccess& access) {
+  out_.SetDisplacement(access.jump, out_.here());
+  state_ = access.at_check;
+  Mark();
+  EmitArgument(access.address, access.other);
+  EmitSlowCall(access.placed, cache_.StubFor(*access.placed));
+  out_.JumpTo(access.back);
 }
 
 void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& operand,
@@ -120,7 +121,7 @@ void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& opera
   // The address cannot be computed again once the flags are in rax.
   const bool needs_rax = !base_alone && !state_.flags_in_rax && item.flags_live &&
                          (operand.base == kRax || operand.index == kRax);
-  Telling telling{item, operand, seen, placed};
+  Telling telling{&item, operand, seen, placed};
   if (!needs_rax && (InGroup(operand) || EmitGroup(item, operand))) {
     KeepFlags(item);
     EmitTest(*placed, group_.rights);
@@ -128,7 +129,8 @@ void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& opera
     telling.address = base_alone ? operand.base : Scratch(item, 0);
     telling.cell = Scratch(item, base_alone ? 0 : 1);
     telling.by_area = options_.leaving_out->area_uses != 0;
-    return TellOutOfLine(telling, {out_.JumpIf(kConditionEqual)});
+    telling.jump = out_.JumpIf(kConditionEqual);
+    return TellOutOfLine(telling);
   }
   const std::uint8_t sector = Scratch(item, 0);
   const std::uint8_t other = Scratch(item, 1);
@@ -145,7 +147,7 @@ void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& opera
   if (base_alone) CopyAddress(sector, telling.address);
   EmitRights(sector);
   EmitTest(*placed, sector);
-  std::vector<std::uint32_t> jumps = {out_.JumpIf(kConditionEqual)};
+  telling.jump = out_.JumpIf(kConditionEqual);
   if (operand.size >= 16) {
     if (telling.computes) {
       EmitAddress(item, operand, sector, other);
@@ -155,60 +157,65 @@ void RegionBuilder::EmitSectorCheck(const Item& item, const MemoryOperand& opera
     out_.Lea(sector, sector, static_cast<std::int32_t>(operand.size - 1));
     EmitRights(sector);
     EmitTest(*placed, sector);
-    jumps.push_back(out_.JumpIf(kConditionEqual));
+    telling.second_jump = out_.JumpIf(kConditionEqual);
   }
-  TellOutOfLine(telling, jumps);
+  TellOutOfLine(telling);
 }
 
-void RegionBuilder::TellOutOfLine(const Telling& telling, const std::vector<std::uint32_t>& jumps) {
-  cold_.push_back([=, this, at_check = state_, back = out_.here()] {
-    for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
-    state_ = at_check;
-    Mark();
-    const auto& [item, operand, seen, placed, computes, address, cell, by_area] = telling;
-    if (computes) {
-      Save(address);
-      EmitAddress(item, operand, address, cell);
-    }
-    Save(cell);
-    CopyAddress(cell, address);
-    if (by_area) EmitSectorCheckAgain(telling, at_check, back);
-    EmitFilter(seen, address, cell);
-    EmitArgument(address, cell);
-    RestoreSince(at_check, telling);
-    out_.SetDisplacement(out_.JumpIf(kConditionEqual), back);
-    EmitSlowCall(placed, cache_.StubFor(*placed));
-    out_.JumpTo(back);
-  });
+void RegionBuilder::TellOutOfLine(Telling telling) {
+  telling.at_check = state_;
+  telling.back = out_.here();
+  out_of_line_.push_back(telling);
 }
 
-void RegionBuilder::EmitSectorCheckAgain(const Telling& telling, const Mapping& at_check,
-                                         std::uint64_t back) {
+void RegionBuilder::EmitOutOfLine(const Telling& telling) {
   const std::uint8_t address = telling.address, cell = telling.cell;
-  std::vector<std::uint32_t> jumps;
+  out_.SetDisplacement(telling.jump, out_.here());
+  if (telling.second_jump != 0) out_.SetDisplacement(telling.second_jump, out_.here());
+  state_ = telling.at_check;
+  Mark();
+  if (telling.computes) {
+    Save(address);
+    EmitAddress(*telling.item, telling.operand, address, cell);
+  }
+  Save(cell);
+  CopyAddress(cell, address);
+  if (telling.by_area) EmitSectorCheckAgain(telling);
+  EmitFilter(telling.seen, address, cell);
+  EmitArgument(address, cell);
+  RestoreSinceCheck(telling);
+  out_.SetDisplacement(out_.JumpIf(kConditionEqual), telling.back);
+  EmitSlowCall(telling.placed, cache_.StubFor(*telling.placed));
+  out_.JumpTo(telling.back);
+}
+
+void RegionBuilder::EmitSectorCheckAgain(const Telling& telling) {
+  const std::uint8_t address = telling.address, cell = telling.cell;
   const auto test = [&] {
     EmitRights(cell);
     EmitTest(*telling.placed, cell);
-    jumps.push_back(out_.JumpIf(kConditionEqual));
+    return out_.JumpIf(kConditionEqual);
   };
-  test();
+  const std::uint32_t jump = test();
+  std::uint32_t second_jump = 0;
   if (telling.operand.size >= 16) {
     CopyAddress(cell, address);
     out_.Lea(cell, cell, static_cast<std::int32_t>(telling.operand.size - 1));
-    test();
+    second_jump = test();
   }
   const Mapping to_tell = state_;
-  RestoreSince(at_check, telling);
-  out_.JumpTo(back);
-  for (const std::uint32_t jump : jumps) out_.SetDisplacement(jump, out_.here());
+  RestoreSinceCheck(telling);
+  out_.JumpTo(telling.back);
+  out_.SetDisplacement(jump, out_.here());
+  if (second_jump != 0) out_.SetDisplacement(second_jump, out_.here());
   state_ = to_tell;
   Mark();
   CopyAddress(cell, address);
 }
 
-void RegionBuilder::RestoreSince(const Mapping& at_check, const Telling& telling) {
+void RegionBuilder::RestoreSinceCheck(const Telling& telling) {
   for (const std::uint8_t reg : {telling.cell, telling.address}) {
-    if ((at_check.saved & Bit(reg)) == 0) Restore(reg);
+    if ((telling.at_check.saved & Bit(reg)) == 0) Restore(reg);
   }
 }
 
@@ -256,17 +263,14 @@ auto RegionBuilder::FindGroup(const Item& first, std::uint8_t base) const -> Gro
   std::int64_t moved = 0;
   std::uint16_t named = 0;
   std::uint64_t expected = first.rip;
-  for (auto at = items_.find(first.rip); at != items_.end(); ++at) {
-    const Item& item = at->second;
-    if (item.rip != expected || (&item != &first && leaders_.contains(item.rip))) break;
+  for (const Item* at = &first; at != end(); ++at) {
+    const Item& item = *at;
+    if (item.rip != expected || (&item != &first && item.leader)) break;
     if (!item.valid || item.report || item.atomic || item.in.lock_prefix || IsString(item.in))
       break;
-    const std::uint16_t named_here = NamedRegisters(item.in);
-    named |= named_here;
+    named |= item.named;
     // One for the group, two for checks of other accesses.
-    const auto free = std::count_if(scratch_.begin(), scratch_.end(),
-                                    [&](std::uint8_t reg) { return (named_here & Bit(reg)) == 0; });
-    if (free < 3) break;
+    if (std::popcount(kScratchSet & ~item.named) < 3) break;
     const auto operands = item.check ? item.in.memory() : std::span<const MemoryOperand>();
     if (!std::all_of(operands.begin(), operands.end(), IsSimple)) break;
     for (const MemoryOperand& operand : operands) {
@@ -302,7 +306,7 @@ std::int64_t RegionBuilder::SignedAt(const Item& item, unsigned offset, unsigned
 
 std::optional<std::int64_t> RegionBuilder::ChangeOf(const Item& item, std::uint8_t reg) {
   const Instruction& in = item.in;
-  if ((MaybeWrittenRegisters(in) & Bit(reg)) == 0) return 0;
+  if ((item.written & Bit(reg)) == 0) return 0;
   if (reg != kRsp || in.encoding != Encoding::kLegacy || in.map != kMapOneByte) return {};
   const std::uint8_t opcode = in.opcode;
   const unsigned extension = in.modrm >> 3 & 7;
@@ -418,7 +422,7 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
 
 void RegionBuilder::TakeFlagsFromRax(const Item& item) {
   if (!state_.flags_in_rax) return;
-  if (item.valid && StatusFlagUse(item.in) == FlagUse::kOverwrites) {
+  if (item.valid && item.flag_use == FlagUse::kOverwrites) {
     state_.flags_in_rax = false;
     Mark();
   }
@@ -435,10 +439,9 @@ void RegionBuilder::EmitFlagsBack() {
 void RegionBuilder::FindLiveFlags() {
   for (bool changed = true; changed;) {
     changed = false;
-    for (auto at = items_.rbegin(); at != items_.rend(); ++at) {
-      Item& item = at->second;
-      if (item.flags_live || !MayReadFlags(item)) continue;
-      item.flags_live = changed = true;
+    for (auto item = items_.rbegin(); item != items_.rend(); ++item) {
+      if (item->flags_live || !MayReadFlags(*item)) continue;
+      item->flags_live = changed = true;
     }
   }
 }
@@ -449,17 +452,16 @@ bool RegionBuilder::MayReadFlags(const Item& item) {
     case Branch::kJump:
     case Branch::kCall:
       return FlagsLiveAt(item.in.target);
-    case Branch::kNone: {
-      const FlagUse use = StatusFlagUse(item.in);
-      return use == FlagUse::kMayRead || (use == FlagUse::kKeeps && FlagsLiveAt(item.next()));
-    }
+    case Branch::kNone:
+      return item.flag_use == FlagUse::kMayRead ||
+             (item.flag_use == FlagUse::kKeeps && FlagsLiveAt(item.next()));
     default:
       return true;
   }
 }
 
 bool RegionBuilder::FlagsLiveAt(std::uint64_t rip) {
-  if (const auto item = items_.find(rip); item != items_.end()) return item->second.flags_live;
+  if (const Item* const item = FindItem(rip)) return item->flags_live;
   const auto known = flags_live_outside_.find(rip);
   if (known != flags_live_outside_.end()) return known->second;
   return flags_live_outside_[rip] = FlagsLiveOutside(rip);

@@ -376,17 +376,19 @@ void RegionBuilder::EmitStepIfTrapFlag(const Item& item, std::uint8_t flags) {
   out_.Bytes({0xf7, static_cast<std::uint8_t>(0xc0 | (flags & 7))});  // test $0x100, flags
   out_.Imm32(0x100);
   const std::uint32_t to_step = out_.JumpIf(kConditionNotEqual);
-  cold_.push_back([this, to_step, before, rip = item.rip] {
-    out_.SetDisplacement(to_step, out_.here());
-    state_ = before;
-    state_.unrecoverable = true;
-    Mark();
-    out_.Bytes({0x9d});
-    state_.unrecoverable = false;
-    FromSlowStack();
-    RestoreAll();
-    EmitExit(ExitKind::kStep, rip);
-  });
+  out_of_line_.push_back(TrapFlagStep{to_step, before, item.rip});
+}
+
+void RegionBuilder::EmitOutOfLine(const TrapFlagStep& step) {
+  out_.SetDisplacement(step.jump, out_.here());
+  state_ = step.before;
+  state_.unrecoverable = true;
+  Mark();
+  out_.Bytes({0x9d});
+  state_.unrecoverable = false;
+  FromSlowStack();
+  RestoreAll();
+  EmitExit(ExitKind::kStep, step.rip);
 }
 
 void RegionBuilder::EmitPopToMemory(const Item& item, std::uint8_t value, std::uint8_t address) {
