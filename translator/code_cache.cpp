@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kTablePairs = 65536;
 constexpr unsigned kProbes = 8;
+constexpr std::uint64_t kCodePage = 4096;
 // So many lookups whose target has no place in the table, each an exit, cost as much as a flush.
 constexpr std::uint64_t kMostUnplaced = 4096;
 static_assert(CacheMemory::kTableSize == (kTablePairs + kProbes) * 16);
@@ -239,10 +240,7 @@ const Sites* CodeCache::Place(const Sites& sites) {
 template const AccessSite* CodeCache::Place(const AccessSite&);
 template const ElementSites* CodeCache::Place(const ElementSites&);
 
-std::uint64_t CodeCache::Find(std::uint64_t rip) const {
-  const auto found = entries_.find(rip);
-  return found == entries_.end() ? 0 : found->second;
-}
+std::uint64_t CodeCache::Find(std::uint64_t rip) const { return entries_.Find(rip); }
 
 bool CodeCache::full() const {
   // The largest instrumented instructions take some 250 bytes, with two sites and an exit.
@@ -286,6 +284,7 @@ std::uint64_t CodeCache::FollowLink(std::uint64_t number) {
   if (link.region != nullptr && !link.kept) {
     StoreDisplacement(link.displacement, address);
     link.linked = true;
+    NoteLinked(number, address);
   }
   return address;
 }
@@ -325,6 +324,13 @@ void CodeCache::ClearTable(std::uint64_t rip) {
   }
 }
 
+auto CodeCache::RegionAt(std::uint64_t address) const -> Region* {
+  const auto after = regions_.upper_bound(address);
+  if (after == regions_.begin()) return nullptr;
+  Region* const region = std::prev(after)->second.get();
+  return address < region->end ? region : nullptr;
+}
+
 void CodeCache::Remove(Region& region) {
   region.removed = true;
   for (const std::uint64_t number : region.links) {
@@ -333,7 +339,8 @@ void CodeCache::Remove(Region& region) {
     link.linked = false;
     link.region = nullptr;
   }
-  for (Link& link : links_) {
+  for (const std::uint64_t number : region.linked_from) {
+    Link& link = links_[number];
     if (link.region == nullptr || !link.linked) continue;
     const std::uint64_t at = link.displacement;
     const auto target =
@@ -342,22 +349,32 @@ void CodeCache::Remove(Region& region) {
     StoreDisplacement(at, link.stub);
     link.linked = false;
   }
-  for (const auto& [first, last] : region.instructions) {
-    const auto entry = entries_.find(first);
-    if (entry == entries_.end() || entry->second < region.begin || entry->second >= region.end)
-      continue;
-    entries_.erase(entry);
-    ClearTable(first);
+  for (const auto& [first, last] : region.made_from) {
+    for (std::uint64_t rip = first; rip <= last; ++rip) {
+      const std::uint64_t entry = entries_.Find(rip);
+      if (entry < region.begin || entry >= region.end) continue;
+      entries_.Erase(rip);
+      ClearTable(rip);
+    }
+  }
+}
+
+void CodeCache::NoteMadeFrom(Region& region) {
+  for (const auto& [first, last] : region.made_from) {
+    for (std::uint64_t page = first / kCodePage; page <= last / kCodePage; ++page) {
+      std::vector<Region*>& regions = made_from_[page];
+      if (regions.empty() || regions.back() != &region) regions.push_back(&region);
+    }
   }
 }
 
 void CodeCache::Invalidate(std::uint64_t start, std::uint64_t end) {
-  for (const auto& [begin, region] : regions_) {
-    if (region->removed) continue;
-    const bool inside =
-        std::any_of(region->instructions.begin(), region->instructions.end(),
-                    [&](const auto& range) { return range.first < end && range.second >= start; });
-    if (inside) Remove(*region);
+  for (auto page = made_from_.lower_bound(start / kCodePage);
+       page != made_from_.end() && page->first * kCodePage < end; ++page) {
+    std::erase_if(page->second, [&](Region* region) {
+      if (!region->removed && region->IsMadeFrom(start, end)) Remove(*region);
+      return region->removed;
+    });
   }
 }
 
@@ -369,32 +386,47 @@ void CodeCache::RemoveAll() {
     link.region = nullptr;
   }
   for (const auto& [begin, region] : regions_) region->removed = true;
-  for (const auto& [rip, address] : entries_) ClearTable(rip);
-  entries_.clear();
+  made_from_.clear();
+  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  for (const std::uint32_t number : placed_) {
+    std::uint64_t* const key = pairs + 2 * number;
+    if (*key == kNoKey) continue;
+    vacated_[~*key + 1] = number;
+    __atomic_store_n(key, kNoKey, __ATOMIC_RELEASE);
+  }
+  entries_.Clear();
 }
 
 void CodeCache::TakeHot(const std::function<void(std::uint64_t rip)>& visit) {
-  std::erase_if(cold_, [&](const auto& instruction) {
-    const auto& [rip, site] = instruction;
-    const bool hot = __atomic_load_n(&site->cold, __ATOMIC_RELAXED) <= 0;  // the guest counts
-    if (hot) visit(rip);
-    return hot;
+  std::erase_if(noted_, [&](const NotedSite& noted) {
+    if (__atomic_load_n(&noted.site->cold, __ATOMIC_RELAXED) > 0) return false;  // the guest counts
+    if (cold_.Find(noted.rip) == AddressOf(noted.site)) {
+      cold_.Erase(noted.rip);
+      visit(noted.rip);
+    }
+    return true;
   });
 }
 
 void CodeCache::ForgetCold(const std::function<bool(std::uint64_t rip)>& changed) {
-  std::erase_if(cold_, [&](const auto& instruction) { return changed(instruction.first); });
+  std::erase_if(noted_, [&](const NotedSite& noted) {
+    const bool forgotten = changed(noted.rip);
+    if (forgotten) cold_.Erase(noted.rip);
+    return forgotten;
+  });
 }
 
 std::optional<std::int16_t> CodeCache::ColdChecks(std::uint64_t rip) const {
-  const auto found = cold_.find(rip);
-  if (found == cold_.end()) return std::nullopt;
-  return __atomic_load_n(&found->second->cold, __ATOMIC_RELAXED);
+  const std::uint64_t site = cold_.Find(rip);
+  if (site == 0) return std::nullopt;
+  return __atomic_load_n(&reinterpret_cast<const AccessSite*>(site)->cold, __ATOMIC_RELAXED);
 }
 
 void CodeCache::Flush() {
-  cold_.clear();
-  entries_.clear();
+  cold_.Clear();
+  noted_.clear();
+  entries_.Clear();
+  made_from_.clear();
   regions_.clear();
   links_.clear();
   site_instructions_.clear();
@@ -412,10 +444,9 @@ void CodeCache::Flush() {
 
 std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers,
                                                const CacheThread& thread) const {
-  auto found = regions_.upper_bound(registers.rip);
-  if (found == regions_.begin()) return std::nullopt;
-  const Region& region = *std::prev(found)->second;
-  if (registers.rip >= region.end) return std::nullopt;
+  const Region* const at = RegionAt(registers.rip);
+  if (at == nullptr) return std::nullopt;
+  const Region& region = *at;
   const auto offset = static_cast<std::uint32_t>(registers.rip - region.begin);
   const auto after = std::upper_bound(
       region.mappings.begin(), region.mappings.end(), offset,

@@ -5,6 +5,7 @@
 // threads may run while it grows.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "translator/access_site.h"
+#include "translator/address_map.h"
 #include "translator/cache_thread.h"
 #include "translator/instruction.h"
 #include "translator/memory_access.h"
@@ -234,15 +236,33 @@ class CodeCache {
     std::uint8_t length = 0;  // of the instruction at rip, with the three above
   };
 
+  // Bytes of the program's code.
+  struct CodeRange {
+    std::uint64_t first, last;
+  };
+  static void AddRange(std::vector<CodeRange>& ranges, std::uint64_t first, std::uint64_t last) {
+    if (!ranges.empty() && ranges.back().last + 1 == first) {
+      ranges.back().last = last;
+    } else {
+      ranges.push_back({first, last});
+    }
+  }
+
   // The copy of some code, [begin, end) in the cache.
   struct Region {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::vector<Mapping> mappings;  // their offsets count from begin
-    // [first, last] byte of the program's instructions that it was made from.
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> instructions;
+    std::vector<CodeRange> made_from;
     std::vector<std::uint64_t> links;
+    std::vector<std::uint64_t> linked_from;  // links of others that lead to it, or did
     bool removed = false;
+
+    bool IsMadeFrom(std::uint64_t start, std::uint64_t end_of_range) const {
+      return std::any_of(made_from.begin(), made_from.end(), [&](const CodeRange& range) {
+        return range.first < end_of_range && range.last >= start;
+      });
+    }
   };
 
   static constexpr std::uint64_t kNoKey =
@@ -258,9 +278,19 @@ class CodeCache {
   static constexpr std::uint64_t kTableEntries = CacheMemory::kTableSize / 16;
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
+  // Null: the address is not in a region.
+  Region* RegionAt(std::uint64_t address) const;
+  void NoteMadeFrom(Region& region);
+  // `link` leads to `address` from now on, in a region of others.
+  void NoteLinked(std::uint64_t link, std::uint64_t address) {
+    RegionAt(address)->linked_from.push_back(link);
+  }
   const AccessSite* NewSite(const AccessSite& site) { return Place(site); }
   // `site` is that of the check which covers the instruction at `rip`.
-  void NoteSite(std::uint64_t rip, const AccessSite* site) { cold_[rip] = site; }
+  void NoteSite(std::uint64_t rip, const AccessSite* site) {
+    cold_.Set(rip, static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(site)));
+    noted_.push_back({rip, site});
+  }
   const ElementSites* NewSites(const ElementSites& sites) { return Place(sites); }
   template <class Sites>
   const Sites* Place(const Sites& sites);
@@ -291,15 +321,22 @@ class CodeCache {
   std::uint64_t enter_stub_ = 0;
   std::uint64_t probe_stub_ = 0;
 
-  std::unordered_map<std::uint64_t, std::uint64_t> entries_;  // program -> cache address
+  AddressMap entries_;                                        // program -> cache address
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by first cache address
+  // By pages of code, those that are made from it. Some may be removed.
+  std::map<std::uint64_t, std::vector<Region*>> made_from_;
   std::vector<Link> links_;
   std::vector<std::uint32_t> placed_;  // numbers of pairs in use
   // Pairs that lost their key since, by that.
   std::unordered_map<std::uint64_t, std::uint32_t> vacated_;
   std::vector<std::unique_ptr<Instruction>> site_instructions_;
-  // Instructions not known to be hot, and the sites that will tell.
-  std::unordered_map<std::uint64_t, const AccessSite*> cold_;
+  // Instructions not known to be hot, and the addresses of the sites that will tell.
+  AddressMap cold_;
+  struct NotedSite {
+    std::uint64_t rip;
+    const AccessSite* site;
+  };
+  std::vector<NotedSite> noted_;  // those, and others that have been replaced since
   CacheStatistics statistics_;
 };
 

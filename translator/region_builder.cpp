@@ -87,7 +87,7 @@ void RegionBuilder::Restart(std::uint64_t address) {
   checked_.clear();
   group_ = {};
   flags_live_outside_.clear();
-  outside_.clear();
+  made_from_.clear();
   scratch_ = kScratchRegisters;
   stepped_ = 0;
 }
@@ -227,24 +227,25 @@ void RegionBuilder::Publish() {
     const std::uint64_t target = label != 0 ? label : cache_.Find(link.target);
     cache_.StoreDisplacement(link.displacement, target != 0 ? target : link.stub);
     link.linked = target != 0;
+    if (label == 0 && target != 0) cache_.NoteLinked(cache_.links_.size(), target);
     region_->links.push_back(cache_.links_.size());
     cache_.links_.push_back(link);
   }
   for (const Item& item : items_) {
-    if (item.label != 0) cache_.entries_.emplace(item.rip, item.label);
-    region_->instructions.emplace_back(item.rip,
-                                       item.rip + std::max<std::uint64_t>(item.in.length, 1) - 1);
+    if (item.label != 0) cache_.entries_.Set(item.rip, static_cast<std::uint32_t>(item.label));
+    CodeCache::AddRange(made_from_, item.rip,
+                        item.rip + std::max<std::uint64_t>(item.in.length, 1) - 1);
     ++cache_.statistics_.instructions;
     cache_.statistics_.instrumented += item.instrument;
     cache_.statistics_.blocks += item.leader;
     cache_.blocks_ += item.leader;
   }
-  region_->instructions.insert(region_->instructions.end(), outside_.begin(), outside_.end());
+  region_->made_from.assign(made_from_.begin(), made_from_.end());
+  cache_.NoteMadeFrom(*region_);
   ++cache_.statistics_.regions;
   cache_.statistics_.links += links_.size();
   cache_.statistics_.stepped += stepped_;
   region_->mappings.assign(mappings_.begin(), mappings_.end());
-  region_->instructions.shrink_to_fit();
   region_->end = region_->begin + out_.bytes().size();
   const std::uint64_t begin = region_->begin;
   cache_.regions_[begin] = std::move(region_);

@@ -417,8 +417,7 @@ class RegionBuilder {
   std::vector<Checked> checked_;
   Group group_;
   std::unordered_map<std::uint64_t, bool> flags_live_outside_;
-  // [first, last] byte of instructions of others that this region's code was chosen by.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> outside_;
+  std::vector<CodeCache::CodeRange> made_from_;  // its items, and code outside that was looked at
   std::array<std::uint8_t, 6> scratch_ = kScratchRegisters;
   std::uint64_t first_ = 0;
   std::uint16_t at_item_ = 0;  // registers that were saved when the item began

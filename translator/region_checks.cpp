@@ -473,7 +473,7 @@ bool RegionBuilder::FlagsLiveOutside(std::uint64_t rip) {
     const std::size_t size = options_.read_code(rip, bytes, sizeof bytes);
     const auto in = Decode({bytes, size}, rip);
     if (!in) return true;
-    outside_.emplace_back(rip, rip + in->length - 1);
+    CodeCache::AddRange(made_from_, rip, rip + in->length - 1);
     if (in->branch == Branch::kJump || in->branch == Branch::kCall) {
       rip = in->target;
       continue;
