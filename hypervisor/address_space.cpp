@@ -209,7 +209,7 @@ std::vector<Range> AddressSpace::TakeChangedCode() {
 
 bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
   const auto region = FindRegion(address);
-  return region != regions_.end() && !region->second.untracked_code && !region->second.borrowed;
+  return region != regions_.end() && region->second.IsTrackedCode();
 }
 
 void AddressSpace::SetUntrackedCode(std::uint64_t start, std::uint64_t end) {

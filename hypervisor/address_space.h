@@ -58,6 +58,8 @@ struct Region {
   bool ReadOnlyCode() const {
     return (protection & PROT_EXEC) != 0 && (protection & PROT_WRITE) == 0;
   }
+  // Whether the accesses of code here count.
+  bool IsTrackedCode() const { return !untracked_code && !borrowed; }
 };
 
 struct Range {

@@ -130,7 +130,7 @@ CodeCache& GuestCodeCache::present(Coverage coverage) {
 
 Instrument GuestCodeCache::InstrumentAt(Coverage coverage, std::uint64_t rip) {
   // The C library's and the agent's own code is not checked, but reaches memory in the same way.
-  if (!space_.IsTrackedCode(rip)) return Instrument::kMirror;
+  if (!CodePageOf(rip).tracked) return Instrument::kMirror;
   const bool native = coverage == Coverage::kPartial && IsHot(rip) && !sharing_.contains(rip);
   return native ? Instrument::kNone : Instrument::kCheck;
 }
@@ -202,26 +202,28 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
     return size;
   }
   if (rules_.refuses && rules_.refuses(address)) return 0;
-  if (address < code_read_.start || address > code_read_.end || size > code_read_.end - address)
-    ReadAhead(address, size);
-  size = std::min<std::size_t>(size, code_read_.end - address);
-  std::memcpy(to, code_read_.bytes.data() + (address - code_read_.start), size);
-  return size;
+  std::size_t done = 0;
+  while (done < size) {
+    const CodePage& page = CodePageOf(address + done);
+    if (!page.readable) break;
+    const std::uint64_t offset = (address + done) % kPageSize;
+    const std::size_t part = std::min<std::size_t>(size - done, kPageSize - offset);
+    std::memcpy(to + done, page.bytes.data() + offset, part);
+    done += part;
+  }
+  return done;
 }
 
-// At least `size` bytes of code, if there are so many.
-void GuestCodeCache::ReadAhead(std::uint64_t address, std::size_t size) {
-  code_read_.start = code_read_.end = address;
+auto GuestCodeCache::CodePageOf(std::uint64_t address) -> const CodePage& {
+  const std::uint64_t start = address / kPageSize * kPageSize;
+  const auto [found, is_new] = code_pages_.try_emplace(start / kPageSize);
+  CodePage& page = found->second;
+  if (!is_new) return page;
   const auto region = space_.Find(address);
-  if (!region || !region->ReadOnlyCode()) return;
-  const auto read = [&](std::size_t bytes) {
-    if (!ReadGuest(address, code_read_.bytes.data(), bytes)) return false;
-    code_read_.end = address + bytes;
-    return true;
-  };
-  const std::size_t ahead = std::min<std::size_t>(code_read_.bytes.size(), region->end - address);
-  if (ahead > size && read(ahead)) return;
-  if (!read(size)) read(std::min<std::size_t>(size, kPageSize - address % kPageSize));
+  page.tracked = region && region->IsTrackedCode();
+  page.readable =
+      region && region->ReadOnlyCode() && ReadGuest(start, page.bytes.data(), kPageSize);
+  return page;
 }
 
 bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
@@ -304,7 +306,7 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
                                         const std::function<std::uint64_t()>& translate) {
   inside_.erase(&thread);
   const auto translate_anew = [&] {
-    code_read_.start = code_read_.end = 0;
+    code_pages_.clear();
     return translate();
   };
   std::uint64_t address = translate_anew();

@@ -194,7 +194,8 @@ class GuestCodeCache {
                           Coverage coverage, const std::function<std::uint64_t()>& translate);
   bool MakeRoom(std::unique_lock<std::mutex>& lock, Coverage coverage);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
-  void ReadAhead(std::uint64_t address, std::size_t size);
+  struct CodePage;
+  const CodePage& CodePageOf(std::uint64_t address);
 
   // Whether a thread is inside code of that generation, or of an earlier one.
   bool IsUsed(Coverage coverage, std::uint64_t generation);
@@ -220,11 +221,14 @@ class GuestCodeCache {
     std::uint64_t generation;
   };
   std::unordered_map<const CacheThread*, Inside> inside_;
-  // What ReadCode has read ahead in the present translation.
-  struct {
-    std::uint64_t start = 0, end = 0;
-    std::array<std::uint8_t, 256> bytes;
-  } code_read_;
+  // A page as the present translation has found it: if it changes meanwhile, what is made of it is
+  // invalidated afterwards.
+  struct CodePage {
+    bool readable = false;
+    bool tracked = false;  // AddressSpace::IsTrackedCode
+    std::array<std::uint8_t, kPageSize> bytes;
+  };
+  std::unordered_map<std::uint64_t, CodePage> code_pages_;  // by number
   std::uint64_t flushes_ = 0, refused_ = 0;
   std::unique_ptr<Redirects> redirects_;
 };
