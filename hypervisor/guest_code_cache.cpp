@@ -130,7 +130,7 @@ CodeCache& GuestCodeCache::present(Coverage coverage) {
 
 Instrument GuestCodeCache::InstrumentAt(Coverage coverage, std::uint64_t rip) {
   // The C library's and the agent's own code is not checked, but reaches memory in the same way.
-  if (!CodePageOf(rip).tracked) return Instrument::kMirror;
+  if (!CodeBlockOf(rip).tracked) return Instrument::kMirror;
   const bool native = coverage == Coverage::kPartial && IsHot(rip) && !sharing_.contains(rip);
   return native ? Instrument::kNone : Instrument::kCheck;
 }
@@ -204,26 +204,26 @@ std::size_t GuestCodeCache::ReadCode(std::uint64_t address, std::uint8_t* to, st
   if (rules_.refuses && rules_.refuses(address)) return 0;
   std::size_t done = 0;
   while (done < size) {
-    const CodePage& page = CodePageOf(address + done);
-    if (!page.readable) break;
-    const std::uint64_t offset = (address + done) % kPageSize;
-    const std::size_t part = std::min<std::size_t>(size - done, kPageSize - offset);
-    std::memcpy(to + done, page.bytes.data() + offset, part);
+    const CodeBlock& block = CodeBlockOf(address + done);
+    if (!block.readable) break;
+    const std::uint64_t offset = (address + done) % CodeBlock::kSize;
+    const std::size_t part = std::min<std::size_t>(size - done, CodeBlock::kSize - offset);
+    std::memcpy(to + done, block.bytes.data() + offset, part);
     done += part;
   }
   return done;
 }
 
-auto GuestCodeCache::CodePageOf(std::uint64_t address) -> const CodePage& {
-  const std::uint64_t start = address / kPageSize * kPageSize;
-  const auto [found, is_new] = code_pages_.try_emplace(start / kPageSize);
-  CodePage& page = found->second;
-  if (!is_new) return page;
+auto GuestCodeCache::CodeBlockOf(std::uint64_t address) -> const CodeBlock& {
+  const std::uint64_t number = address / CodeBlock::kSize;
+  const auto [found, is_new] = code_blocks_.try_emplace(number);
+  CodeBlock& block = found->second;
+  if (!is_new) return block;
   const auto region = space_.Find(address);
-  page.tracked = region && region->IsTrackedCode();
-  page.readable =
-      region && region->ReadOnlyCode() && ReadGuest(start, page.bytes.data(), kPageSize);
-  return page;
+  block.tracked = region && region->IsTrackedCode();
+  block.readable = region && region->ReadOnlyCode() &&
+                   ReadGuest(number * CodeBlock::kSize, block.bytes.data(), CodeBlock::kSize);
+  return block;
 }
 
 bool GuestCodeCache::IsOut(std::uint64_t rip, std::uint64_t offset) const {
@@ -306,7 +306,7 @@ std::uint64_t GuestCodeCache::Translate(std::unique_lock<std::mutex>& lock, Cach
                                         const std::function<std::uint64_t()>& translate) {
   inside_.erase(&thread);
   const auto translate_anew = [&] {
-    code_pages_.clear();
+    code_blocks_.clear();
     return translate();
   };
   std::uint64_t address = translate_anew();

@@ -194,8 +194,8 @@ class GuestCodeCache {
                           Coverage coverage, const std::function<std::uint64_t()>& translate);
   bool MakeRoom(std::unique_lock<std::mutex>& lock, Coverage coverage);
   std::size_t ReadCode(std::uint64_t address, std::uint8_t* to, std::size_t size);
-  struct CodePage;
-  const CodePage& CodePageOf(std::uint64_t address);
+  struct CodeBlock;
+  const CodeBlock& CodeBlockOf(std::uint64_t address);
 
   // Whether a thread is inside code of that generation, or of an earlier one.
   bool IsUsed(Coverage coverage, std::uint64_t generation);
@@ -221,14 +221,15 @@ class GuestCodeCache {
     std::uint64_t generation;
   };
   std::unordered_map<const CacheThread*, Inside> inside_;
-  // A page as the present translation has found it: if it changes meanwhile, what is made of it is
-  // invalidated afterwards.
-  struct CodePage {
+  // A part of a page as the present translation has found it: if it changes meanwhile, what is made
+  // of it is invalidated afterwards.
+  struct CodeBlock {
+    static constexpr std::uint64_t kSize = 1024;
     bool readable = false;
     bool tracked = false;  // AddressSpace::IsTrackedCode
-    std::array<std::uint8_t, kPageSize> bytes;
+    std::array<std::uint8_t, kSize> bytes;
   };
-  std::unordered_map<std::uint64_t, CodePage> code_pages_;  // by number
+  std::unordered_map<std::uint64_t, CodeBlock> code_blocks_;  // by number
   std::uint64_t flushes_ = 0, refused_ = 0;
   std::unique_ptr<Redirects> redirects_;
 };
