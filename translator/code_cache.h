@@ -214,27 +214,29 @@ class CodeCache {
     bool kept = false;  // leads to code that others cannot come to: only to that of its own region
   };
 
-  // Registers as they are from a cache offset on.
+  // Registers as they are from a cache offset on. There are six for each instruction, so they are
+  // small.
   struct Mapping {
     std::uint32_t offset = 0;
-    std::uint64_t rip = 0;
-    std::uint16_t saved = 0;    // program registers that are in CacheThread::saved
-    bool rsp_saved = false;     // rsp is in CacheThread::program_rsp
-    bool flags_in_rax = false;  // lahf, seto
-    bool rdi_is_mirror = false;
-    std::uint8_t rsp_behind = 0;  // bytes that rsp has yet to go up
-    std::uint8_t rbp_in = kRbp;   // register that holds rbp
-    bool rip_is_target = false;   // rip is in CacheThread::target
-    bool rip_is_in_rax = false;
-    bool unrecoverable = false;
-    bool rcx_is_cache_address = false;  // right after syscall
+    std::uint16_t saved = 0;        // program registers that are in CacheThread::saved
+    bool rsp_saved : 1 = false;     // rsp is in CacheThread::program_rsp
+    bool flags_in_rax : 1 = false;  // lahf, seto
+    bool rdi_is_mirror : 1 = false;
+    bool rip_is_target : 1 = false;  // rip is in CacheThread::target
+    bool rip_is_in_rax : 1 = false;
+    bool unrecoverable : 1 = false;
+    bool rcx_is_cache_address : 1 = false;  // right after syscall
     // Of repe and repne cmps and scas: an element is done but rcx not yet counted; counted but not
     // yet decided.
-    bool element_done = false;
-    bool compared = false;
-    bool stops_when_equal = false;
-    std::uint8_t length = 0;  // of the instruction at rip, with the three above
+    bool element_done : 1 = false;
+    bool compared : 1 = false;
+    bool stops_when_equal : 1 = false;
+    std::uint64_t rip = 0;
+    std::uint8_t length = 0;      // of the instruction at rip, with the three above
+    std::uint8_t rsp_behind = 0;  // bytes that rsp has yet to go up
+    std::uint8_t rbp_in = kRbp;   // register that holds rbp
   };
+  static_assert(sizeof(Mapping) == 24);
 
   // Bytes of the program's code.
   struct CodeRange {
