@@ -16,7 +16,7 @@ class AddressMap {
   }
   void Set(std::uint64_t address, std::uint32_t number) {
     Block* block = BlockOf(address);
-    if (block == nullptr) block = latest_ = &blocks_[address / kBlockSize];
+    if (block == nullptr) block = LatestOf(address).block = &blocks_[address / kBlockSize];
     (*block)[address % kBlockSize] = number;
   }
   void Erase(std::uint64_t address) {
@@ -24,8 +24,7 @@ class AddressMap {
   }
   void Clear() {
     blocks_.clear();
-    latest_ = nullptr;
-    latest_number_ = kNoBlock;
+    latest_.fill({});
   }
 
  private:
@@ -33,18 +32,27 @@ class AddressMap {
   static constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
   using Block = std::array<std::uint32_t, kBlockSize>;
 
+  // A block that was asked for lately, since most addresses are near others; null: there is none.
+  struct Latest {
+    std::uint64_t number = kNoBlock;
+    Block* block = nullptr;
+  };
+
+  Latest& LatestOf(std::uint64_t address) const {
+    return latest_[address / kBlockSize % latest_.size()];
+  }
   Block* BlockOf(std::uint64_t address) const {
+    Latest& latest = LatestOf(address);
     const std::uint64_t number = address / kBlockSize;
-    if (number == latest_number_) return latest_;
-    const auto found = blocks_.find(number);
-    latest_number_ = number;
-    return latest_ = found != blocks_.end() ? &found->second : nullptr;
+    if (number != latest.number) {
+      const auto found = blocks_.find(number);
+      latest = {number, found != blocks_.end() ? &found->second : nullptr};
+    }
+    return latest.block;
   }
 
   mutable std::unordered_map<std::uint64_t, Block> blocks_;
-  // The block that was asked for last, since the next address is mostly in it, too.
-  mutable std::uint64_t latest_number_ = kNoBlock;
-  mutable Block* latest_ = nullptr;
+  mutable std::array<Latest, 16> latest_;
 };
 
 }  // namespace trapline

@@ -260,9 +260,11 @@ void RegionBuilder::Begin(std::uint64_t rip, std::uint8_t kept) {
 }
 
 void RegionBuilder::Mark() {
-  state_.offset = out_.offset();
-  if (!mappings_.empty() && mappings_.back().offset == state_.offset) mappings_.pop_back();
-  mappings_.push_back(state_);
+  const std::uint32_t offset = out_.offset();
+  const bool again = !mappings_.empty() && mappings_.back().offset == offset;
+  Mapping& mapping = again ? mappings_.back() : mappings_.emplace_back();
+  mapping = state_;
+  mapping.offset = offset;
 }
 
 void RegionBuilder::Save(std::uint8_t reg) {

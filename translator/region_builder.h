@@ -338,6 +338,7 @@ class RegionBuilder {
   void FindLiveFlags();
   bool MayReadFlags(const Item& item);
   bool FlagsLiveAt(std::uint64_t rip);
+  bool FlagsLiveAfter(const Item& item);
   // The same of code that is not of this region, which goes with it from now on.
   bool FlagsLiveOutside(std::uint64_t rip);
 

@@ -454,10 +454,16 @@ bool RegionBuilder::MayReadFlags(const Item& item) {
       return FlagsLiveAt(item.in.target);
     case Branch::kNone:
       return item.flag_use == FlagUse::kMayRead ||
-             (item.flag_use == FlagUse::kKeeps && FlagsLiveAt(item.next()));
+             (item.flag_use == FlagUse::kKeeps && FlagsLiveAfter(item));
     default:
       return true;
   }
+}
+
+bool RegionBuilder::FlagsLiveAfter(const Item& item) {
+  const Item* const following = &item + 1;
+  const bool is_next = following != end() && following->rip == item.next();
+  return is_next ? following->flags_live : FlagsLiveAt(item.next());
 }
 
 bool RegionBuilder::FlagsLiveAt(std::uint64_t rip) {

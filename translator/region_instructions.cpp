@@ -35,19 +35,18 @@ MemoryOperand RegionBuilder::ModrmOperand(const Item& item) const {
 
 void RegionBuilder::EmitOriginal(const Item& item, bool gs, bool without_repeat) {
   if (gs) out_.Bytes({0x65});
-  for (unsigned i = 0; i < item.in.length; ++i) {
+  const unsigned prefixes = item.in.opcode_offset;
+  for (unsigned i = 0; i < prefixes; ++i) {
     const std::uint8_t byte = item.bytes[i];
-    if (i < item.in.opcode_offset) {
-      const bool segment = byte == 0x64 || byte == 0x65 || byte == 0x26 || byte == 0x2e ||
-                           byte == 0x36 || byte == 0x3e;
-      if (segment && (gs || byte != 0x64)) continue;
-      if (without_repeat && (byte == 0xf2 || byte == 0xf3)) continue;
-      // A REX that another prefix follows is void, and must not come to stand before the opcode.
-      const bool last = i + 1 == item.in.opcode_offset;
-      if ((byte & 0xf0) == 0x40 && !last) continue;
-    }
+    const bool segment = byte == 0x64 || byte == 0x65 || byte == 0x26 || byte == 0x2e ||
+                         byte == 0x36 || byte == 0x3e;
+    if (segment && (gs || byte != 0x64)) continue;
+    if (without_repeat && (byte == 0xf2 || byte == 0xf3)) continue;
+    // A REX that another prefix follows is void, and must not come to stand before the opcode.
+    if ((byte & 0xf0) == 0x40 && i + 1 != prefixes) continue;
     out_.Bytes({byte});
   }
+  out_.Bytes(std::span(item.bytes + prefixes, item.in.length - prefixes));
 }
 
 void RegionBuilder::EmitWithBase(const Item& item, std::uint8_t base, bool gs) {
