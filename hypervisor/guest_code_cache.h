@@ -23,6 +23,7 @@
 
 #include "guest-agent/layout.h"
 #include "hypervisor/address_space.h"
+#include "hypervisor/cache_admission.h"
 #include "hypervisor/redirects.h"
 #include "translator/code_cache.h"
 
@@ -42,6 +43,7 @@ struct CodeCacheStatistics {
   std::uint64_t flushes = 0;   // times that all of the code was given up for new code
   std::uint64_t refused =
       0;  // times that code was not translated since a half could not be emptied
+  std::uint64_t declined = 0;  // ... since it had not been asked for often enough (CacheAdmission)
 };
 
 // Full code checks every access of tracked code. Of partial code instructions that are hot, and
@@ -65,6 +67,7 @@ class GuestCodeCache {
     RedirectRule redirects = RedirectRule::kNever;
     PartialCode partial_code = PartialCode::kNever;
     CodeCacheSize size;
+    std::uint32_t translate_after = 0;  // TrackOptions
     // Whether debug info calls the plain load or store at an address atomic.
     std::function<bool(std::uint64_t rip)> is_atomic;
     // Whether the code at an address must not run from the cache; none if empty.
@@ -121,8 +124,11 @@ class GuestCodeCache {
   struct Continuation {
     std::uint64_t target = 0;   // program address
     std::uint64_t address = 0;  // as Enter's; 0 also if it is not for the cache to go on (kStep)
+    // Only if `may_decline`: it has not been asked for often enough to be translated
+    // (CacheAdmission), and runs natively.
+    bool declined = false;
   };
-  Continuation Follow(CacheThread& thread, std::uint64_t rip);
+  Continuation Follow(CacheThread& thread, std::uint64_t rip, bool may_decline);
   // The thread has left the cache: its registers are the program's.
   void Leave(CacheThread& thread);
 
@@ -179,6 +185,10 @@ class GuestCodeCache {
   }
   unsigned& PresentNumber(Coverage coverage) { return present_[static_cast<unsigned>(coverage)]; }
   Half& PresentHalf(Coverage coverage) { return HalfAt(coverage, PresentNumber(coverage)); }
+  CacheAdmission& AdmissionTo(Coverage coverage) {
+    return admissions_[static_cast<unsigned>(coverage)];
+  }
+  bool Declines(std::uint64_t rip, Coverage coverage);
   // Of the present half, made when first asked for.
   CodeCache& present(Coverage coverage);
   Half& HalfOf(std::uint64_t rip) {
@@ -211,6 +221,7 @@ class GuestCodeCache {
   std::mutex mutex_;
   std::array<Half, 4> halves_;  // two of each Coverage
   std::array<unsigned, 2> present_{};
+  std::array<CacheAdmission, 2> admissions_;  // by Coverage
   // Program addresses of instructions that meet shared pages, and of those that are hot.
   std::unordered_set<std::uint64_t> sharing_, hot_;
   std::atomic<std::uint64_t> update_at_ = 0;  // by UpdatePartial (ns of CLOCK_MONOTONIC)

@@ -193,14 +193,15 @@ std::string WhyRuntimeIsUnusable() {
 std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
-      "cache={},blocks={},start={},again={},after={},settles={},settle={},redirect={},partial={},"
+      "cache={},blocks={},asked={},start={},again={},after={},settles={},settle={},redirect={},"
+      "partial={},"
       "tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,
-      tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.from_start ? 1 : 0,
-      tracking.repeats ? 1 : 0, tracking.repeats_after, tracking.sector_uses ? 1 : 0,
-      tracking.settle_after, static_cast<int>(tracking.redirects),
+      tracking.cache_size.bytes, tracking.cache_size.blocks, tracking.translate_after,
+      tracking.from_start ? 1 : 0, tracking.repeats ? 1 : 0, tracking.repeats_after,
+      tracking.sector_uses ? 1 : 0, tracking.settle_after, static_cast<int>(tracking.redirects),
       static_cast<int>(tracking.partial_code), outer_tracer);
   // Lengths, because names may contain anything.
   const auto add = [&text](char key, const std::string& value) {
@@ -242,6 +243,8 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
       std::clamp(static_cast<std::uint64_t>(std::max(number_after("cache="), 0)),
                  CodeCacheSize::kLeast, CodeCacheSize::kMost);
   options.tracking.cache_size.blocks = static_cast<unsigned>(std::max(number_after("blocks="), 0));
+  options.tracking.translate_after =
+      static_cast<std::uint32_t>(std::max(number_after("asked="), 0));
   options.tracking.every_access = number_after("every=") == 1;
   options.tracking.from_start = number_after("start=") == 1;
   options.tracking.repeats = number_after("again=") == 1;
@@ -305,6 +308,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
                              ? options_.tracking.partial_code
                              : PartialCode::kNever;
     rules.size = options_.tracking.cache_size;
+    rules.translate_after = options_.tracking.translate_after;
     rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };
     // The runtime's calls in a statically linked program are seen by stepping through them.
@@ -934,9 +938,10 @@ void Process::PrintStatistics() {
       const CodeCacheStatistics code = cache->statistics();
       line(fmt::format(
           "code cache: {} blocks with {} instructions translated, {} of them to be stepped; {} KiB "
-          "now; full {} times, {} times without room for more",
+          "now; full {} times, {} times without room for more, {} times run natively first for "
+          "want of it",
           code.translated.blocks, code.translated.instructions, code.translated.stepped,
-          code.translated.code_bytes / 1024, code.flushes, code.refused));
+          code.translated.code_bytes / 1024, code.flushes, code.refused, code.declined));
       line(fmt::format("futex calls answered without leaving the guest: {} waits, {} wakes",
                        total.futex_waits, total.futex_wakes));
     }

@@ -42,6 +42,9 @@ struct TrackOptions {
   // after at least this many when it has met a shared page; 0: as is best.
   std::uint32_t hot_after = 0;
   CodeCacheSize cache_size;
+  // How often code must be asked for before it is translated, under policies with native code, at
+  // most CacheAdmission::kMost; 0: as is best.
+  std::uint32_t translate_after = 0;
   bool repeats = true;  // accesses that a thread repeats need not be told (repeats.h)
   // The search for repeats begins when so many accesses have been told. Programs that share less do
   // not need it, and have no memory for it: 6 MiB, and up to 20 for each thread.

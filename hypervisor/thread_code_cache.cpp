@@ -325,13 +325,19 @@ void GuestThread::HandleCacheExit() {
   Vcpu& vcpu = carrier_->vcpu();
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   const Coverage coverage = cache.CoverageOf(vcpu.registers().rip);
-  auto [target, address] = cache.Follow(thread, vcpu.registers().rip);
+  auto [target, address, declined] =
+      cache.Follow(thread, vcpu.registers().rip, adaptive_ && view_ == View::kClosed);
   if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
     process_->tracking()->MakeRoom(*carrier_);
     address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event), coverage);
   }
   vcpu.registers().rip = address != 0 ? address : target;
   vcpu.MarkRegistersDirty();
+  if (declined) {
+    carrier_->partial = false;
+    GoNative();
+    return;
+  }
   // What the cache cannot run is stepped, or runs natively if nothing is to be checked.
   if (address == 0 && !signal_pending_) StartStep(true, 0, false);
 }

@@ -291,6 +291,13 @@ int main(int argc, char** argv) {
                   "The same in basic blocks, for tests; 0: as many as there is room for")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1u << 20));
+  run->add_option("--translate-after", options.tracking.translate_after,
+                  "How often a thread must come to code before it is translated, for all policies "
+                  "but exact; 0: at once, or more often where the code in use has no room in the "
+                  "code cache")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::Range(0u, trapline::CacheAdmission::kMost));
   run->add_flag_callback(
       "--tell-repeats", [&options] { options.tracking.repeats = false; },
       "Tell the detector of every access anew after each synchronisation, even of those that a "

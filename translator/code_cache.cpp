@@ -55,7 +55,8 @@ class NativeFloatControl {
 
 }  // namespace
 
-CodeCache::CodeCache(TranslatorOptions options) : options_(std::move(options)) {
+CodeCache::CodeCache(TranslatorOptions options)
+    : options_(std::move(options)), region_limit_(options_.max_instructions) {
   if (options_.memory) {
     memory_ = *options_.memory;
   } else {

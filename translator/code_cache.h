@@ -167,6 +167,11 @@ class CodeCache {
   // thread must have been outside since, so that none runs in them.
   void RemoveAll();
   void Flush();
+  // New regions have at most so many instructions from now on, and TranslatorOptions' if that is
+  // less.
+  void LimitRegions(unsigned instructions) {
+    region_limit_ = std::min(instructions, options_.max_instructions);
+  }
   // There is no room for another region, or none in the lookup table for too many of its targets.
   bool full() const;
 
@@ -307,6 +312,7 @@ class CodeCache {
   std::unique_ptr<RegionBuilder> builder_;  // its memory is used again for each region
   CacheThread* thread_ = nullptr;           // only with own memory
   CacheMemory memory_;
+  unsigned region_limit_ = 0;  // instructions
   std::uint64_t code_used_ = 0;
   std::uint64_t stubs_size_ = 0;
   std::uint64_t sites_used_ = 0;

@@ -97,7 +97,7 @@ bool RegionBuilder::Discover(std::uint64_t rip) {
   std::vector<std::uint64_t> work = {rip};
   for (std::size_t i = 0; i < work.size(); ++i) {
     std::uint64_t at = work[i];
-    while (discovered_.size() < options_.max_instructions && numbers_.Find(at) == 0 &&
+    while (discovered_.size() < cache_.region_limit_ && numbers_.Find(at) == 0 &&
            cache_.Find(at) == 0) {
       const Item* const item = AddItem(at);
       if (item == nullptr || !item->valid) break;
