@@ -194,8 +194,7 @@ std::string RunOptions::Encode() const {
   std::string text = fmt::format(
       "stats={},follow={},kvm={},exe={},track={},policy={},engine={},every={},hot={},"
       "cache={},blocks={},asked={},start={},again={},after={},settles={},settle={},redirect={},"
-      "partial={},"
-      "tracer={}",
+      "partial={},tracer={}",
       stats ? 1 : 0, follow_children ? 1 : 0, kvm_descriptor, executable_descriptor,
       static_cast<int>(tracking.track), static_cast<int>(tracking.policy),
       static_cast<int>(tracking.engine), tracking.every_access ? 1 : 0, tracking.hot_after,

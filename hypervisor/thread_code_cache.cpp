@@ -334,6 +334,8 @@ void GuestThread::HandleCacheExit() {
   vcpu.registers().rip = address != 0 ? address : target;
   vcpu.MarkRegistersDirty();
   if (declined) {
+    // Outside of partial code no access is checked by its place: pages have to be looked at as
+    // often as for any native code (AddressSpace::Reopen).
     carrier_->partial = false;
     GoNative();
     return;

@@ -315,14 +315,18 @@ void CodeCache::SetTable(std::uint64_t rip, std::uint64_t address) {
   ++unplaced_;
 }
 
-// A key that no address with this index has.
 void CodeCache::ClearTable(std::uint64_t rip) {
-  auto* pair = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * (rip % kTablePairs);
-  for (unsigned i = 0; i < kProbes; ++i, pair += 2) {
-    if (pair[0] != ~rip + 1) continue;
-    __atomic_store_n(&pair[0], kNoKey, __ATOMIC_RELEASE);
-    vacated_[rip] = static_cast<std::uint32_t>(rip % kTablePairs + i);
+  const auto* const pairs = reinterpret_cast<const std::uint64_t*>(memory_.table);
+  const auto first = static_cast<std::uint32_t>(rip % kTablePairs);
+  for (std::uint32_t number = first; number < first + kProbes; ++number) {
+    if (pairs[2 * number] == ~rip + 1) Vacate(number);
   }
+}
+
+void CodeCache::Vacate(std::uint32_t number) {
+  std::uint64_t* const key = reinterpret_cast<std::uint64_t*>(memory_.table) + 2 * number;
+  vacated_[~*key + 1] = number;
+  __atomic_store_n(key, kNoKey, __ATOMIC_RELEASE);
 }
 
 auto CodeCache::RegionAt(std::uint64_t address) const -> Region* {
@@ -388,12 +392,9 @@ void CodeCache::RemoveAll() {
   }
   for (const auto& [begin, region] : regions_) region->removed = true;
   made_from_.clear();
-  auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
+  const auto* const pairs = reinterpret_cast<const std::uint64_t*>(memory_.table);
   for (const std::uint32_t number : placed_) {
-    std::uint64_t* const key = pairs + 2 * number;
-    if (*key == kNoKey) continue;
-    vacated_[~*key + 1] = number;
-    __atomic_store_n(key, kNoKey, __ATOMIC_RELEASE);
+    if (pairs[2 * number] != kNoKey) Vacate(number);
   }
   entries_.Clear();
 }
