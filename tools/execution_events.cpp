@@ -76,7 +76,7 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
       symbolizer_(modules_),
       places_(track, untrack, symbolizer_, place_use_),
       atomics_(atomics, symbolizer_, place_use_),
-      ordering_(atomics.atomic, atomics.plain, track, modules_) {
+      ordering_(atomics.atomic, atomics.plain, track, is_untracked_, modules_) {
   SetDescriptorMover(&MoveOutOfTheWay);
   const auto note = [this](const char* option, const std::vector<std::string>& texts) {
     for (const std::string& text : texts)

@@ -239,8 +239,8 @@ int main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "Run a program under the monitor");
   run->add_option(
          "--track", track,
-         "Also check the code of this MODULE (a file name, may be a glob), or this part of "
-         "what --untrack names; none: check nothing; repeatable")
+         "Also check the code of this MODULE (a file name, may be a glob) and of an allocator "
+         "linked into it, or this part of what --untrack names; none: check nothing; repeatable")
       ->allow_extra_args(false);
   run->add_option(
          "--untrack", untrack,

@@ -1,14 +1,20 @@
 // Libraries that synchronise by plain loads and stores which no debug info calls atomic: each of
 // their stores gives away, and each of their loads takes in, what their threads have done until
 // then. Of those that are synchronisation through and through none is an access that could race;
-// those that do their caller's atomic operations race with plain accesses.
+// those that do their caller's atomic operations race with plain accesses. An allocator that is
+// linked into a file with other code is a library of the first kind.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "symbols/linked_allocator.h"
 #include "symbols/modules.h"
 
 namespace trapline {
@@ -17,10 +23,11 @@ namespace trapline {
 class OrderingModules {
  public:
   // Those that are built in, and the modules among `atomic`; neither those among `plain` nor what
-  // `track` names. All are globs on file names, with or without the directory. `modules` must
-  // outlive this object.
+  // `track` names. All are globs on file names, with or without the directory. Allocators are
+  // looked for in modules that are not `is_untracked`. `modules` must outlive this object.
   OrderingModules(const std::vector<std::string>& atomic, const std::vector<std::string>& plain,
-                  const std::vector<std::string>& track, Modules& modules);
+                  const std::vector<std::string>& track,
+                  std::function<bool(const std::string& path)> is_untracked, Modules& modules);
 
   // Whether one is loaded whose accesses cannot race.
   bool SilencesAny() {
@@ -31,7 +38,7 @@ class OrderingModules {
   // to Modules anyway.
   bool Contains(std::uint64_t ip) { return Find(ip) != nullptr; }
   // The same for code that nobody may have asked about before.
-  bool ContainsNew(std::uint64_t ip) const;
+  bool ContainsNew(std::uint64_t ip);
   // Whether it is code of those whose accesses cannot race.
   bool Silences(std::uint64_t ip) {
     const Range* const range = Find(ip);
@@ -49,19 +56,24 @@ class OrderingModules {
 
   const Range* Find(std::uint64_t ip) {
     if (generation_ != modules_.generation()) Update();
-    for (const Range& range : loaded_) {
-      if (ip - range.begin < range.size) return &range;
-    }
-    return nullptr;
+    const auto after = std::ranges::upper_bound(loaded_, ip, {}, &Range::begin);
+    if (after == loaded_.begin()) return nullptr;
+    const Range& range = *std::prev(after);
+    return ip - range.begin < range.size ? &range : nullptr;
   }
   bool Names(const Module& module) const;
   bool IsSilent(const Module& module) const;
+  // Those in a module that is not named itself. Thread-safe.
+  const std::vector<LinkedAllocator>& AllocatorsIn(const Module& module);
   void Update();
 
   std::vector<std::string> silent_, counting_;
+  const std::function<bool(const std::string& path)> is_untracked_;
   Modules& modules_;
-  std::vector<Range> loaded_;
+  std::vector<Range> loaded_;     // lowest first, apart
   std::uint32_t generation_ = 0;  // that `loaded_` is of
+  std::mutex allocators_mutex_;
+  std::map<std::uint32_t, std::vector<LinkedAllocator>> allocators_;  // by module index
 };
 
 }  // namespace trapline

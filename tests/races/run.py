@@ -202,6 +202,7 @@ def processor_flags():
 LIBRARIES = {
     "openmp": (["-fopenmp", "-x", "c"], [], "int main(void){}", "no OpenMP run-time library"),
     "tbb": (["-x", "c++"], ["-ltbb", "-ltbbmalloc"], "#include <tbb/version.h>\nint main() {}", "no oneTBB (Debian's libtbb-dev)"),
+    "jemalloc": (["-x", "c"], ["-l:libjemalloc_pic.a", "-lstdc++", "-lm"], "int main(void){}", "no static jemalloc (Debian's libjemalloc-dev)"),
 }
 
 
