@@ -1,6 +1,7 @@
 // Functions that are called as some of jemalloc's, and are the program's all the same.
 // RACE write-write global:count a a
 // MAY-MISS shared: each place runs once
+// TAGS fast
 #include "race.h"
 
 static int count;

@@ -4,6 +4,7 @@
 // SAYS trapline: all loads and stores of jemalloc in
 // BUILD O0 O2 fixed gcc-O2-nodebug clang-O2
 // TSAN-DIFFERS the order is made by inline assembly
+// TAGS fast
 #include "je_allocator.h"
 
 static void* Giver(void* argument) {

@@ -2,6 +2,7 @@
 // RACE write-write - a a
 // BUILD O0 O2 gcc-O2-nodebug
 // MAY-MISS shared: each place runs once
+// TAGS fast
 #include "je_allocator.h"
 
 static int* block;
