@@ -156,6 +156,7 @@ void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
 
 void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   Remove(start, region.end);
+  if ((region.protection & PROT_EXEC) != 0) ++new_code_;
   ClearCollisions(start, region);
   auto it = regions_.insert_or_assign(start, region).first;
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.

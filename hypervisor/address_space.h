@@ -54,9 +54,10 @@ struct Region {
   bool Trackable() const {
     return (protection & PROT_WRITE) != 0 && (protection & PROT_EXEC) == 0 && !borrowed;
   }
-  // Whether it is code that cannot be written to here. Other code changes without a word.
+  // Whether it is code that cannot be written to, here or where the same memory is mapped, too (by
+  // which just-in-time compilers write theirs). Other code changes without a word.
   bool ReadOnlyCode() const {
-    return (protection & PROT_EXEC) != 0 && (protection & PROT_WRITE) == 0;
+    return (protection & PROT_EXEC) != 0 && (protection & PROT_WRITE) == 0 && !shared;
   }
   // Whether the accesses of code here count.
   bool IsTrackedCode() const { return !untracked_code && !borrowed; }
@@ -105,6 +106,9 @@ struct TrackingRules {
   // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
   // mutex held; never under SharingPolicy::kExact.
   std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
+  // Whether the program's code that counts, all of which this is, may order threads unseen: else
+  // nobody need know who has lost pages. With the mutex held.
+  std::function<bool(const std::vector<Range>& code)> may_order = [](const auto&) { return true; };
   // Pages that nobody else uses become private to `owner`; likewise.
   std::function<void(std::uint64_t owner, const PageRun& run)> on_claimed;
   // `thread`, the calling one, may read or write natively what others wrote on these pages, once
@@ -222,6 +226,10 @@ class AddressSpace {
   void Track(std::uint64_t start, std::uint64_t end);
   std::uint64_t CountPages(PageState state);
   std::uint64_t reopened_pages() const { return reopened_; }
+  // How often threads have lost pages that they had used natively; whether that orders them with
+  // their next owners (TrackingRules::may_order).
+  std::uint64_t unseen_losses() const { return unseen_losses_; }
+  bool may_order_unseen() const { return may_order_; }
 
   // The program is about to use userfaultfd.
   void OnProgramWatchesMemory();
@@ -305,6 +313,7 @@ class AddressSpace {
   void CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier, std::uint64_t address);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);
   void Freshen(std::uint64_t start, std::uint64_t end);
+  bool MayOrderUnseen();
 
   // --- memory_aliases.cpp: memory that is mapped at several places
   void FindAliases();
@@ -351,6 +360,9 @@ class AddressSpace {
   std::atomic<bool> code_changed_{false};
   std::atomic<std::uint64_t> code_version_{0};
   std::vector<Range> changed_code_;
+  std::uint64_t new_code_ = 1, ordering_asked_ = 0;  // how often code came; that when last asked
+  std::atomic<std::uint64_t> unseen_losses_{0};
+  std::atomic<bool> may_order_{false};                   // TrackingRules::may_order, once it is so
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

@@ -177,6 +177,14 @@ class ExecutionObserver {
   virtual std::vector<std::uint64_t> TakeNewlyAtomicCode() { return {}; }
   // Whether the instruction at `ip` may turn out to be such a one, of the word at `address`.
   virtual bool MayBeAtomicCode(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }
+  // Whether the program's code in these ranges, all that counts, may order its threads by itself:
+  // by atomic instructions, or by loads and stores for which IsAtomicCode or IsAtomicVariable, or a
+  // rule that takes them for atomic, may say so; not only by calls of the runtime's functions.
+  // Called with AddressSpace's mutex held, seldom.
+  struct CodeRange {
+    std::uint64_t start, end;
+  };
+  virtual bool MayOrderItself(std::span<const CodeRange> /*code*/) { return true; }
   // Whether there may be variables at the address that debug info tells of.
   virtual bool IsInModule(std::uint64_t address) = 0;
 };

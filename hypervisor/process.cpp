@@ -109,17 +109,29 @@ void ClearChildTid(const GuestThread& thread) {
 }  // namespace
 
 // Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
-static constexpr const char* kRuntimeModules[] = {"ld-linux*",    "libc.so*",
-                                                  "libc-[0-9]*",  "libpthread*",
-                                                  "libm.so*",     "libdl.so*",
-                                                  "librt.so*",    "libstdc++.so*",
-                                                  "libc++.so*",   "libc++abi.so*",
-                                                  "libgcc_s.so*", "libgomp.so*",
-                                                  "libomp.so*",   "libresolv.so*",
-                                                  "libnss_*",     "libasan.so*",
-                                                  "libtsan.so*",  "libubsan.so*",
-                                                  "liblsan.so*",  "libjemalloc.so*",
-                                                  "libtcmalloc*", "libtrapline-preload.so*"};
+static constexpr const char* kRuntimeModules[] = {"ld-linux*",
+                                                  "libc.so*",
+                                                  "libc-[0-9]*",
+                                                  "libpthread*",
+                                                  "libm.so*",
+                                                  "libdl.so*",
+                                                  "librt.so*",
+                                                  "libstdc++.so*",
+                                                  "libc++.so*",
+                                                  "libc++abi.so*",
+                                                  "libgcc_s.so*",
+                                                  "libgomp.so*",
+                                                  "libomp.so*",
+                                                  "libresolv.so*",
+                                                  "libnss_*",
+                                                  "libasan.so*",
+                                                  "libtsan.so*",
+                                                  "libubsan.so*",
+                                                  "liblsan.so*",
+                                                  "libjemalloc.so*",
+                                                  "libtcmalloc*",
+                                                  "libmimalloc*",
+                                                  "libtrapline-preload.so*"};
 
 bool NamesFile(const std::string& glob, const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
@@ -972,11 +984,14 @@ void Process::PrintStatistics() {
           "native code on private pages: {:.3f} s of {:.3f} s processor time, {} times until a "
           "shared page was met, {} of them without leaving the guest; {} shared pages became "
           "private or read-only; {:.3f} s waited for "
-          "pages that others had on lease",
+          "pages that others had on lease; pages used natively were lost {} times, which {}",
           static_cast<double>(total.native_time) / kSecond,
           static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kSecond,
           total.returns, total.redirects, address_space_.reopened_pages(),
-          static_cast<double>(total.lease_time) / kSecond));
+          static_cast<double>(total.lease_time) / kSecond, address_space_.unseen_losses(),
+          address_space_.may_order_unseen()
+              ? "orders their next owner after all that was done before"
+              : "orders nothing: no code of the program's but the runtime's synchronises"));
     }
   }
 

@@ -92,8 +92,7 @@ std::optional<Instruction> GuestThread::FaultingInstruction(std::size_t longest,
   }
   const auto region = space.Find(rip);
   const auto instruction = InstructionAt(rip, longest, false);
-  // Shared memory may be written to elsewhere.
-  if (instruction && region && !region->shared && region->ReadOnlyCode()) {
+  if (instruction && region && region->ReadOnlyCode()) {
     recent_instructions_.Add(rip, version, *instruction);
   }
   return instruction;

@@ -97,6 +97,13 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
       for (const PageRun& run : runs) AcquireFormerPagesLocked(taker, run);
     }
   };
+  rules.may_order = [this](const std::vector<Range>& code) {
+    const std::lock_guard lock(mutex_);
+    std::vector<ExecutionObserver::CodeRange> ranges;
+    ranges.reserve(code.size());
+    for (const Range& range : code) ranges.push_back({range.start, range.end});
+    return Observer().MayOrderItself(ranges);
+  };
   rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
 #include "symbols/bare_code.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "symbols/debug_info.h"
@@ -19,6 +20,24 @@ bool HasText(const ElfFile& file, const char* section, std::string_view text) {
 
 }  // namespace
 
+bool BareCodeFinder::HasRustMark(const ElfFile& file) {
+  if (!has_rust_mark_) has_rust_mark_ = HasText(file, ".comment", "rustc version");
+  return *has_rust_mark_;
+}
+
+bool BareCodeFinder::NeedsTbb(const ElfFile& file) {
+  if (!needs_tbb_) needs_tbb_ = HasText(file, ".dynstr", "libtbb.so.");
+  return *needs_tbb_;
+}
+
+bool BareCodeFinder::MayFind(const ElfFile& file, const ElfSymbols* symbols) {
+  if (HasRustMark(file) || NeedsTbb(file)) return true;
+  return symbols != nullptr &&
+         std::ranges::any_of(symbols->functions(), [](const ElfSymbols::Symbol& function) {
+           return IsRustFunction(function.name);
+         });
+}
+
 BareCode BareCodeFinder::At(const ElfFile& file, const ElfSymbols* symbols, DebugInfo* debug_info,
                             std::uint64_t offset) {
   // What the compiler adds has no line, though its function has debug info.
@@ -28,12 +47,9 @@ BareCode BareCodeFinder::At(const ElfFile& file, const ElfSymbols* symbols, Debu
   }
   const ElfSymbols::Symbol* const function =
       symbols != nullptr ? symbols->FindFunction(offset) : nullptr;
-  if (function == nullptr && !has_rust_mark_)
-    has_rust_mark_ = HasText(file, ".comment", "rustc version");
-  if (function != nullptr ? IsRustFunction(function->name) : *has_rust_mark_)
+  if (function != nullptr ? IsRustFunction(function->name) : HasRustMark(file))
     return BareCode::kRust;
-  if (!needs_tbb_) needs_tbb_ = HasText(file, ".dynstr", "libtbb.so.");
-  if (!*needs_tbb_) return BareCode::kAny;
+  if (!NeedsTbb(file)) return BareCode::kAny;
   return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
                                                               : BareCode::kMayInlineTbb;
 }

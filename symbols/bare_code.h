@@ -19,11 +19,16 @@ enum class BareCode : std::uint8_t { kNo, kAny, kRust, kMayInlineTbb, kTbb };
 // Of one file. Not thread-safe.
 class BareCodeFinder {
  public:
+  // Whether there may be code of the file's that At answers with kRust or one of oneTBB's for.
+  bool MayFind(const ElfFile& file, const ElfSymbols* symbols);
   // `offset`: an address as the file has it. `file`: always the same one. Null: it has none.
   BareCode At(const ElfFile& file, const ElfSymbols* symbols, DebugInfo* debug_info,
               std::uint64_t offset);
 
  private:
+  bool HasRustMark(const ElfFile& file);
+  bool NeedsTbb(const ElfFile& file);
+
   std::optional<bool> has_rust_mark_, needs_tbb_;
 };
 

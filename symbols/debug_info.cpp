@@ -679,6 +679,26 @@ bool DebugInfo::IsAtomic(std::uint64_t address) {
   return false;
 }
 
+bool DebugInfo::MayHoldAtomics() {
+  for (Unit& unit : units_) {
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrcfiles(&unit.lines_die, &files, &count) != 0) return true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* const name = dwarf_filesrc(files, i, nullptr, nullptr);
+      // C's has types and macros only: to include it leaves no code.
+      if (name != nullptr && IsAtomicHeader(name) &&
+          !std::string_view(name).ends_with("stdatomic.h"))
+        return true;
+    }
+  }
+  IndexAll();
+  return std::ranges::any_of(statics_, [](const Static& variable) {
+    Dwarf_Die die = variable.die, type;
+    return TypeOf(die, type) && HoldsAtomic(type);
+  });
+}
+
 std::optional<DebugInfo::Variable> DebugInfo::FindLocal(std::uint64_t pc, std::uint64_t address,
                                                         EvaluationContext context,
                                                         std::string& function) {

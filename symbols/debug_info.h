@@ -75,6 +75,9 @@ class DebugInfo {
   };
   Sources SourceFiles();
 
+  // Whether IsAtomic may be true of some address, or FindStatic may find an atomic variable.
+  bool MayHoldAtomics();
+
   // A variable of static storage; for thread-local ones `address` is the offset in the TLS block.
   struct Variable {
     std::string name;         // as declared

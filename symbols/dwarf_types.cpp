@@ -143,6 +143,28 @@ std::uint64_t SizeAt(Dwarf_Die& type, int depth) {
   return size;
 }
 
+bool HoldsAtomicAt(Dwarf_Die& type, int depth) {
+  const int tag = dwarf_tag(&type);
+  if (depth == kMaxTypeDepth || tag == DW_TAG_atomic_type) return true;
+  Dwarf_Die inner;
+  if (IsQualifier(tag) || tag == DW_TAG_array_type)
+    return TypeOf(type, inner) && HoldsAtomicAt(inner, depth + 1);
+  if (!IsAggregate(tag)) return false;
+  if (IsAtomicClass(type)) return true;
+  Dwarf_Die die;
+  if (dwarf_child(&type, &die) != 0) return false;
+  do {
+    const int member = dwarf_tag(&die);
+    Dwarf_Attribute attribute;
+    if ((member == DW_TAG_member || member == DW_TAG_inheritance) &&
+        dwarf_attr(&die, DW_AT_external, &attribute) == nullptr && TypeOf(die, inner) &&
+        HoldsAtomicAt(inner, depth + 1)) {
+      return true;
+    }
+  } while (NextSibling(die));
+  return false;
+}
+
 // The member or base class that covers `offset`, which becomes relative to it.
 bool FindMember(Dwarf_Die& aggregate, std::uint64_t& offset, Dwarf_Die& member) {
   Dwarf_Die die;
@@ -167,6 +189,8 @@ bool FindMember(Dwarf_Die& aggregate, std::uint64_t& offset, Dwarf_Die& member) 
 }
 
 }  // namespace
+
+bool HoldsAtomic(Dwarf_Die& type) { return HoldsAtomicAt(type, 0); }
 
 bool IsAtomicHeader(std::string_view file) {
   constexpr std::array<std::string_view, 9> kHeaders = {"atomic",

@@ -31,6 +31,10 @@ struct TypePath {
 };
 TypePath Descend(Dwarf_Die& type, std::uint64_t offset);
 
+// Whether an object of the type has a part of type _Atomic, std::atomic or their like, or may have.
+// What it points to does not count.
+bool HoldsAtomic(Dwarf_Die& type);
+
 // The file where it is declared; null if not known.
 const char* DeclarationFile(Dwarf_Die& die);
 

@@ -30,6 +30,9 @@ class ElfSymbols {
   const Symbol* FindFunction(std::uint64_t address) const { return Find(functions_, address); }
   const Symbol* FindObject(std::uint64_t address) const { return Find(objects_, address); }
   const Symbol* FindThreadLocal(std::uint64_t offset) const { return Find(thread_locals_, offset); }
+  // All, lowest first.
+  const std::vector<Symbol>& functions() const { return functions_; }
+  const std::vector<Symbol>& objects() const { return objects_; }
 
  private:
   bool Read(const ElfFile& file, unsigned section_type);

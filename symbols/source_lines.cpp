@@ -133,6 +133,12 @@ bool SourceLines::IsAtomic(const std::string& file, int line, std::time_t built)
   return source.modified <= built && source.atomic_lines.contains(line);
 }
 
+bool SourceLines::HasAtomic(const std::string& file, std::time_t built) {
+  const File& source = Read(file);
+  return source.modified <= built &&
+         !(source.atomic_lines.empty() && source.exchange_lines.empty());
+}
+
 bool SourceLines::HasExchange(const std::string& file, int begin, int end, std::time_t built) {
   if (file.empty() || begin <= 0) return false;
   const File& source = Read(file);

@@ -27,6 +27,8 @@ class SourceLines {
   bool IsAtomic(const std::string& file, int line, std::time_t built);
   // Whether one of the lines in [begin, end) is in ExchangeLines; else the same.
   bool HasExchange(const std::string& file, int begin, int end, std::time_t built);
+  // Whether either is so for any line of the file.
+  bool HasAtomic(const std::string& file, std::time_t built);
 
  private:
   struct File {

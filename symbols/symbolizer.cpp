@@ -294,6 +294,33 @@ class Symbolizer::Implementation {
     return answer;
   }
 
+  bool MayHoldAtomics(const Module& module) {
+    const std::unique_lock lock(mutex_);
+    Contents& contents = ContentsOf(module);
+    if (contents.image == nullptr) return true;
+    if (contents.bare_code.MayFind(contents.image->file(),
+                                   contents.symbols ? &*contents.symbols : nullptr)) {
+      return true;
+    }
+    const auto any = [](const std::vector<ElfSymbols::Symbol>& symbols, auto&& is) {
+      return std::ranges::any_of(symbols,
+                                 [&](const ElfSymbols::Symbol& symbol) { return is(symbol.name); });
+    };
+    if (contents.symbols && (any(contents.symbols->functions(), &IsSynchronisingFunction) ||
+                             any(contents.symbols->objects(), &IsGuard))) {
+      return true;
+    }
+    if (!contents.debug_info) return false;
+    if (contents.debug_info->MayHoldAtomics()) return true;
+    constexpr std::size_t kMostFiles = 512;
+    const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
+    struct stat built = {};
+    if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0) return true;
+    return std::ranges::any_of(sources.files, [&](const std::string& file) {
+      return !IsSystemFile(file) && sources_.HasAtomic(file, built.st_mtime);
+    });
+  }
+
   OrderAnswer OrderOf(std::span<const std::uint64_t> stack, bool writes, bool reads) {
     if (!options_.use_files || stack.empty()) return OrderAnswer::Unknown(writes);
     const std::unique_lock lock(mutex_);
@@ -692,6 +719,10 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
 BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->BareCodeAt(pc); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
+
+bool Symbolizer::MayHoldAtomics(const Module& module) {
+  return implementation_->MayHoldAtomics(module);
+}
 
 bool Symbolizer::IsAtomicVariable(std::uint64_t address) {
   return implementation_->IsAtomicVariable(address);

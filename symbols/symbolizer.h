@@ -118,6 +118,10 @@ class Symbolizer {
   // without symbols). Remembered. Knows modules of which some code was looked up before.
   bool IsAtomicVariable(std::uint64_t address);
 
+  // Whether there may be code or variables in the module of which the last two, BareCodeAt or the
+  // sources say that they are atomic, or may be. True where its file cannot be read.
+  bool MayHoldAtomics(const Module& module);
+
   // What order the atomic operation has that the instruction stack[0] belongs to; `stack` goes on
   // with return addresses. It is believed if it is a constant in debug info, or by name in the
   // text of the statement, and nothing that the program was built from can be a fence that makes

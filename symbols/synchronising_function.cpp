@@ -66,7 +66,11 @@ bool IsSynchronisingFunction(std::string_view name) {
   if (name.starts_with("St")) {
     name.remove_prefix(2);
     const std::string_view of = TakeName(&name);
-    return of.starts_with("atomic") || of.starts_with("__atomic");
+    if (of.starts_with("atomic") || of.starts_with("__atomic")) return true;
+    // Of barriers those that run no function of their user's when all have come.
+    if (of == "barrier" || of == "__tree_barrier")
+      return name.starts_with("ISt18__empty_completionE");
+    return of == "latch" || of == "counting_semaphore";
   }
   std::string_view outermost = TakeName(&name);
   if (outermost == "tbb") {

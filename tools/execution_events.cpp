@@ -11,6 +11,7 @@
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
 #include "symbols/module_image.h"
+#include "translator/locked_instructions.h"
 
 namespace trapline {
 namespace {
@@ -892,6 +893,26 @@ BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
   return BareAccessAt(ip).code == BareCode::kRust &&
          SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
+}
+
+bool ExecutionEvents::MayOrderItself(std::span<const CodeRange> code) {
+  // More is hardly ever without; to look takes some 10 ms for this.
+  constexpr std::uint64_t kMostBytes = 2 << 20;
+  if (!atomics_.empty()) return true;
+  std::uint64_t bytes = 0;
+  for (const auto& [start, end] : code) bytes += end - start;
+  if (bytes > kMostBytes) return true;
+  return std::ranges::any_of(code, [this](const CodeRange& range) {
+    const Module* const module = modules_.Find(range.start);
+    if (module == nullptr || range.end > module->end) return true;
+    const auto [known, is_new] =
+        order_themselves_.try_emplace({module->index, range.start, range.end}, false);
+    if (!is_new) return known->second;
+    std::vector<std::uint8_t> text(range.end - range.start);
+    known->second = ordering_.MayBeIn(*module) || !memory_(range.start, text.data(), text.size()) ||
+                    MayHoldLockedInstruction(text) || symbolizer_.MayHoldAtomics(*module);
+    return known->second;
+  });
 }
 
 Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {

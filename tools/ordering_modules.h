@@ -39,6 +39,8 @@ class OrderingModules {
   bool Contains(std::uint64_t ip) { return Find(ip) != nullptr; }
   // The same for code that nobody may have asked about before.
   bool ContainsNew(std::uint64_t ip);
+  // Whether the module is one, or has one in it.
+  bool MayBeIn(const Module& module) { return Names(module) || !AllocatorsIn(module).empty(); }
   // Whether it is code of those whose accesses cannot race.
   bool Silences(std::uint64_t ip) {
     const Range* const range = Find(ip);

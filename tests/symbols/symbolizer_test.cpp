@@ -20,7 +20,6 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 constexpr std::uint64_t kBias = 0x555555554000;
 
@@ -210,6 +209,23 @@ TEST_P(SymbolizerTest, NothingIsInvented) {
   EXPECT_EQ(place.frames[0], SourceFrame());
   EXPECT_FALSE(symbolizer_.IsAtomicByDebugInfo(0x1234));
   EXPECT_FALSE(symbolizer_.IsAtomicVariable(0x1234));
+}
+
+// It has atomic variables, and the guard of a static one.
+TEST_P(SymbolizerTest, MayHoldAtomics) {
+  modules_.Refresh();
+  ASSERT_EQ(modules_.Loaded().size(), 1u);
+  EXPECT_EQ(symbolizer_.MayHoldAtomics(*modules_.Loaded().front()),
+            GetParam().has_lines || GetParam().has_symbols);
+}
+
+TEST(SymbolizerOfPlainProgramTest, HoldsNoAtomics) {
+  LoadedFile file(FRAMES_DIRECTORY "/frames_O2", kBias);
+  Modules modules(file.Options());
+  Symbolizer symbolizer(modules);
+  modules.Refresh();
+  ASSERT_EQ(modules.Loaded().size(), 1u);
+  EXPECT_FALSE(symbolizer.MayHoldAtomics(*modules.Loaded().front()));
 }
 
 INSTANTIATE_TEST_SUITE_P(

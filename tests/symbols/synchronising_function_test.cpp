@@ -18,6 +18,16 @@ TEST(SynchronisingFunction, AtomicOperationsOfTheLibraries) {
   EXPECT_FALSE(IsSynchronisingFunction("_ZN4core3ptr13drop_in_place17h0123456789abcdefE"));
 }
 
+TEST(SynchronisingFunction, BarriersAndTheirLike) {
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNSt7barrierISt18__empty_completionE15arrive_and_waitEv"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNSt14__tree_barrierISt18__empty_completionE9_M_arriveEh"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNKSt5latch4waitEv"));
+  EXPECT_TRUE(IsSynchronisingFunction("_ZNSt18counting_semaphoreILl1EE7acquireEv"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZNSt7barrierIZ4mainEUlvE_E15arrive_and_waitEv"))
+      << "what its user's function does is its own";
+  EXPECT_FALSE(IsSynchronisingFunction("_ZNSt7barrier"));
+}
+
 TEST(SynchronisingFunction, CrossbeamsOwn) {
   EXPECT_TRUE(IsSynchronisingFunction(
       "_ZN17crossbeam_channel7flavors5array16Channel$LT$T$GT$4send17h0123456789abcdefE"));

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "translator/locked_instructions.h"
+
 namespace trapline {
 namespace {
 
@@ -207,6 +209,38 @@ TEST(Decode, Branches) {
   EXPECT_EQ(decode({0xf3, 0xc3}).branch, Branch::kReturn);
   EXPECT_EQ(decode({0x0f, 0x05}).branch, Branch::kSyscall);
   EXPECT_EQ(decode({0x0f, 0x0b}).branch, Branch::kOther);
+}
+
+// Behind as much code as decoding may begin in.
+bool HoldsLocked(const Bytes& bytes) {
+  const Bytes load = {0x48, 0x8b, 0x44, 0x24, 0x08};
+  Bytes code;
+  for (int i = 0; i < 40; ++i) code.insert(code.end(), load.begin(), load.end());
+  code.insert(code.end(), bytes.begin(), bytes.end());
+  code.insert(code.end(), load.begin(), load.end());
+  const bool behind = MayHoldLockedInstruction(code);
+  EXPECT_EQ(MayHoldLockedInstruction(bytes), behind) << "at the start";
+  return behind;
+}
+
+TEST(LockedInstructions, AreFound) {
+  EXPECT_TRUE(HoldsLocked({0xf0, 0x0f, 0xc1, 0x07})) << "lock xadd %eax,(%rdi)";
+  EXPECT_TRUE(HoldsLocked({0x66, 0xf0, 0x0f, 0xc1, 0x07})) << "a prefix before it";
+  EXPECT_TRUE(HoldsLocked({0xf0, 0x48, 0x0f, 0xb1, 0x97, 0, 1, 0, 0})) << "lock cmpxchg";
+  EXPECT_TRUE(HoldsLocked({0xf2, 0xf0, 0x48, 0xff, 0x00})) << "xacquire lock incq";
+  EXPECT_TRUE(HoldsLocked({0x48, 0x87, 0x07})) << "xchg %rax,(%rdi)";
+  EXPECT_TRUE(HoldsLocked({0x86, 0x44, 0x24, 0x08})) << "xchg %al,8(%rsp)";
+}
+
+TEST(LockedInstructions, BytesOfOthersAreNone) {
+  EXPECT_FALSE(HoldsLocked({0x90, 0xc3})) << "nop";
+  EXPECT_FALSE(HoldsLocked({0x48, 0x87, 0xc3})) << "xchg of registers";
+  EXPECT_FALSE(HoldsLocked({0x66, 0x90})) << "xchg %ax,%ax";
+  EXPECT_FALSE(HoldsLocked({0x8b, 0x87, 0x07, 0, 0, 0})) << "mov 7(%rdi),%eax: ModRM is 87h";
+  EXPECT_FALSE(HoldsLocked({0xb8, 0xf0, 0x0f, 0xc1, 0x07})) << "mov $0x7c10ff0,%eax";
+  EXPECT_FALSE(HoldsLocked({0x48, 0xb8, 0x48, 0x87, 0x07, 0xf0, 0xff, 0x00, 0, 0})) << "movabs";
+  EXPECT_FALSE(HoldsLocked({0x0f, 0xb1, 0x17})) << "cmpxchg without the prefix";
+  EXPECT_FALSE(HoldsLocked({}));
 }
 
 }  // namespace
