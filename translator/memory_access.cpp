@@ -193,6 +193,20 @@ bool TakesAnyAddress(const Instruction& in) {
   }
 }
 
+bool IsSha(const Instruction& in) {
+  return (in.map == kMap0F38 && in.opcode >= 0xc8 && in.opcode <= 0xcd) ||
+         (in.map == kMap0F3A && in.opcode == 0xcc);
+}
+
+// AMD's processors take any address for those (measured on Zen 4), Intel's do not.
+bool ShaTakesAnyAddress() {
+  static const bool takes = [] {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_INTEL_ebx;
+  }();
+  return takes;
+}
+
 // Of AVX and AVX-512: movaps, movapd, movdqa, and those that bypass the caches.
 bool IsAlignedMove(const Instruction& in) {
   if (in.map == kMap0F38) return in.opcode == 0x2a && in.mandatory == 0x66;  // movntdqa
@@ -234,6 +248,7 @@ std::uint32_t RequiredAlignment(const Instruction& in, const MemoryOperand& oper
   if (in.encoding != Encoding::kLegacy || in.map == kMapOneByte) return 1;
   if (operand.implicit) return in.map == kMap0F38 ? operand.size : 1;           // movdir64b
   if (in.map == kMap0F && in.opcode == 0xae && operand.size == 512) return 16;  // fxsave, fxrstor
+  if (IsSha(in) && ShaTakesAnyAddress()) return 1;
   return operand.size == 16 && !TakesAnyAddress(in) ? 16 : 1;
 }
 

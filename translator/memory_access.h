@@ -53,7 +53,7 @@ class MemoryAccessList {
 // select.
 MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& registers);
 
-// What the processor wants the operand's address to be a multiple of. 1: nothing.
+// What this processor wants the operand's address to be a multiple of. 1: nothing.
 std::uint32_t RequiredAlignment(const Instruction& instruction, const MemoryOperand& operand);
 
 // How the processor refuses an instruction because of an address: by the stack segment's

@@ -2,7 +2,6 @@
 // though nobody has seen the store: debug info or the source tells that there may be such.
 // CLEAN
 // BUILD gcc-O2 clang-O2
-// TAGS fast
 // SECONDS 60
 #include "race.h"
 

@@ -2,7 +2,6 @@
 // calls only: what the first one had done before it lost them races all the same.
 // RACE read-write global:apart+1048576 write read
 // BUILD O2 fixed
-// TAGS fast
 // SECONDS 60
 // MAY-MISS shared: its owner wrote it before the page was shared
 // MAY-MISS write-shared: its owner wrote it before the page was shared
