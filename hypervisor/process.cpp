@@ -989,7 +989,7 @@ void Process::PrintStatistics() {
           static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kSecond,
           total.returns, total.redirects, address_space_.reopened_pages(),
           static_cast<double>(total.lease_time) / kSecond, address_space_.unseen_losses(),
-          address_space_.may_order_unseen()
+          address_space_.may_order_unseen() || address_space_.unseen_losses() == 0
               ? "orders their next owner after all that was done before"
               : "orders nothing: no code of the program's but the runtime's synchronises"));
     }

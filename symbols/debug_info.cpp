@@ -680,6 +680,7 @@ bool DebugInfo::IsAtomic(std::uint64_t address) {
 }
 
 bool DebugInfo::MayHoldAtomics() {
+  if (information_size_ > kMaxIndexed) return true;
   for (Unit& unit : units_) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;

@@ -46,6 +46,15 @@ bool IsSystemLibrary(const std::string& path) {
          path.find("/libtrapline-") != std::string::npos;
 }
 
+// Whether it is a header of the compiler's or the C++ library: which of those do atomic operations
+// is known (IsAtomicHeader).
+bool IsOfCompiler(const std::string& file) {
+  return file.find("/include/c++/") != std::string::npos ||
+         file.find("/x86_64-linux-gnu/c++/") != std::string::npos ||
+         file.find("/lib/gcc/") != std::string::npos ||
+         file.find("/lib/clang/") != std::string::npos;
+}
+
 bool IsMangled(const char* name) { return std::strncmp(name, "_Z", 2) == 0; }
 
 // "counter.0" as compilers call a C function's static variable.
@@ -298,6 +307,12 @@ class Symbolizer::Implementation {
     const std::unique_lock lock(mutex_);
     Contents& contents = ContentsOf(module);
     if (contents.image == nullptr) return true;
+    // Guards of static variables are tested by plain loads.
+    const Elf_Data* const names = contents.image->file().Section(".dynstr");
+    const std::string_view imported =
+        names != nullptr ? std::string_view(static_cast<const char*>(names->d_buf), names->d_size)
+                         : std::string_view();
+    if (imported.find("__cxa_guard_release") != std::string_view::npos) return true;
     if (contents.bare_code.MayFind(contents.image->file(),
                                    contents.symbols ? &*contents.symbols : nullptr)) {
       return true;
@@ -317,7 +332,7 @@ class Symbolizer::Implementation {
     struct stat built = {};
     if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0) return true;
     return std::ranges::any_of(sources.files, [&](const std::string& file) {
-      return !IsSystemFile(file) && sources_.HasAtomic(file, built.st_mtime);
+      return !IsOfCompiler(file) && sources_.HasAtomic(file, built.st_mtime);
     });
   }
 

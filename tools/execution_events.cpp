@@ -902,16 +902,13 @@ bool ExecutionEvents::MayOrderItself(std::span<const CodeRange> code) {
   std::uint64_t bytes = 0;
   for (const auto& [start, end] : code) bytes += end - start;
   if (bytes > kMostBytes) return true;
+  modules_.Refresh();  // what lies there now
   return std::ranges::any_of(code, [this](const CodeRange& range) {
     const Module* const module = modules_.Find(range.start);
     if (module == nullptr || range.end > module->end) return true;
-    const auto [known, is_new] =
-        order_themselves_.try_emplace({module->index, range.start, range.end}, false);
-    if (!is_new) return known->second;
     std::vector<std::uint8_t> text(range.end - range.start);
-    known->second = ordering_.MayBeIn(*module) || !memory_(range.start, text.data(), text.size()) ||
-                    MayHoldLockedInstruction(text) || symbolizer_.MayHoldAtomics(*module);
-    return known->second;
+    return ordering_.MayBeIn(*module) || !memory_(range.start, text.data(), text.size()) ||
+           MayHoldLockedInstruction(text) || symbolizer_.MayHoldAtomics(*module);
   });
 }
 

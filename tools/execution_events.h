@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -319,8 +318,6 @@ class ExecutionEvents : public ExecutionObserver {
   CachedAnswers<bool> plain_loads_;     // IsPlainLoad
   BareAccess BareAccessAt(std::uint64_t ip);
   CachedAnswers<BareAccess> bare_accesses_;
-  // MayOrderItself, of code by its module's index and its bounds.
-  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, bool> order_themselves_;
   std::uint64_t interruptions_ = 0;  // events beside accesses and locks of OnCachedAccesses
   HeapBlocks blocks_;
   AddressRanges benign_;  // accesses within them do not count

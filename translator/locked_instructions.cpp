@@ -20,6 +20,14 @@ bool IsAtomicAt(std::span<const std::uint8_t> code, std::size_t at) {
   return instruction && instruction->atomic;
 }
 
+// What an atomic instruction may begin with, prefixes aside that do not make it one.
+bool MayBegin(std::uint8_t byte) {
+  constexpr std::uint8_t kLock = 0xf0, kExchangeBytes = 0x86, kExchange = 0x87;
+  constexpr std::uint8_t kVex = 0xc4, kEscape = 0x0f;  // cmpccxadd; aadd and its like
+  return byte == kLock || byte == kExchangeBytes || byte == kExchange || byte == kVex ||
+         byte == kEscape;
+}
+
 // Whether the byte at `at` belongs to an atomic instruction by decoding from `begin` on.
 bool IsReached(std::span<const std::uint8_t> code, std::size_t begin, std::size_t at) {
   while (true) {
@@ -33,11 +41,8 @@ bool IsReached(std::span<const std::uint8_t> code, std::size_t begin, std::size_
 }  // namespace
 
 bool MayHoldLockedInstruction(std::span<const std::uint8_t> code) {
-  constexpr std::uint8_t kLock = 0xf0, kExchangeBytes = 0x86, kExchange = 0x87;
   for (std::size_t at = 0; at < code.size(); ++at) {
-    const std::uint8_t byte = code[at];
-    if ((byte != kLock && byte != kExchangeBytes && byte != kExchange) || !IsAtomicAt(code, at))
-      continue;
+    if (!MayBegin(code[at]) || !IsAtomicAt(code, at)) continue;
     // Near the start there is none to find out: one begins there.
     const std::size_t first = at - std::min(at, kBefore);
     const std::size_t beginnings = first == 0 ? 1 : kBeginnings;

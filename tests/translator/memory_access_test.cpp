@@ -229,6 +229,8 @@ TEST(LockedInstructions, AreFound) {
   EXPECT_TRUE(HoldsLocked({0xf0, 0x48, 0x0f, 0xb1, 0x97, 0, 1, 0, 0})) << "lock cmpxchg";
   EXPECT_TRUE(HoldsLocked({0xf2, 0xf0, 0x48, 0xff, 0x00})) << "xacquire lock incq";
   EXPECT_TRUE(HoldsLocked({0x48, 0x87, 0x07})) << "xchg %rax,(%rdi)";
+  EXPECT_TRUE(HoldsLocked({0xc4, 0xe2, 0x69, 0xe6, 0x07})) << "cmpbexadd %edx,%eax,(%rdi)";
+  EXPECT_TRUE(HoldsLocked({0x0f, 0x38, 0xfc, 0x07})) << "aadd %eax,(%rdi)";
   EXPECT_TRUE(HoldsLocked({0x86, 0x44, 0x24, 0x08})) << "xchg %al,8(%rsp)";
 }
 
