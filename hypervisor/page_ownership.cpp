@@ -113,7 +113,7 @@ bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
 
 // Whether what a thread does natively may order others after it without anybody having seen it.
 // Where it cannot, to take everything that an owner has done for ordered when it loses a page hides
-// races: that of fft of bench/programs was found in one run of twelve.
+// races: that of fft of bench/programs was found in one run of seven. Counts the loss.
 bool AddressSpace::MayOrderUnseen() {
   ++unseen_losses_;
   if (may_order_ || ordering_asked_ == new_code_) return may_order_;

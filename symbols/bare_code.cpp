@@ -1,7 +1,6 @@
 #include "symbols/bare_code.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_symbols.h"
@@ -9,24 +8,14 @@
 #include "symbols/synchronising_function.h"
 
 namespace trapline {
-namespace {
-
-bool HasText(const ElfFile& file, const char* section, std::string_view text) {
-  const Elf_Data* const bytes = file.Section(section);
-  return bytes != nullptr &&
-         std::string_view(static_cast<const char*>(bytes->d_buf), bytes->d_size).find(text) !=
-             std::string_view::npos;
-}
-
-}  // namespace
 
 bool BareCodeFinder::HasRustMark(const ElfFile& file) {
-  if (!has_rust_mark_) has_rust_mark_ = HasText(file, ".comment", "rustc version");
+  if (!has_rust_mark_) has_rust_mark_ = file.HasText(".comment", "rustc version");
   return *has_rust_mark_;
 }
 
 bool BareCodeFinder::NeedsTbb(const ElfFile& file) {
-  if (!needs_tbb_) needs_tbb_ = HasText(file, ".dynstr", "libtbb.so.");
+  if (!needs_tbb_) needs_tbb_ = file.HasText(".dynstr", "libtbb.so.");
   return *needs_tbb_;
 }
 

@@ -171,6 +171,13 @@ Elf_Data* ElfFile::Section(const char* name) const {
   return nullptr;
 }
 
+bool ElfFile::HasText(const char* section, std::string_view text) const {
+  const Elf_Data* const bytes = Section(section);
+  return bytes != nullptr &&
+         std::string_view(static_cast<const char*>(bytes->d_buf), bytes->d_size).find(text) !=
+             std::string_view::npos;
+}
+
 Elf_Scn* ElfFile::SectionOfType(unsigned type, GElf_Shdr& header) const {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
     if (gelf_getshdr(section, &header) != nullptr && header.sh_type == type) return section;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symbols/memory_reader.h"
@@ -39,6 +40,8 @@ class ElfFile {
   std::string BuildId() const;
   // The bytes of the first section called `name`; null if it is missing or holds no bytes.
   Elf_Data* Section(const char* name) const;
+  // Whether the section has those bytes somewhere.
+  bool HasText(const char* section, std::string_view text) const;
   // The section of that type, and its header; null if there is none.
   Elf_Scn* SectionOfType(unsigned type, GElf_Shdr& header) const;
 

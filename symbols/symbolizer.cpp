@@ -308,15 +308,10 @@ class Symbolizer::Implementation {
     Contents& contents = ContentsOf(module);
     if (contents.image == nullptr) return true;
     // Guards of static variables are tested by plain loads.
-    const Elf_Data* const names = contents.image->file().Section(".dynstr");
-    const std::string_view imported =
-        names != nullptr ? std::string_view(static_cast<const char*>(names->d_buf), names->d_size)
-                         : std::string_view();
-    if (imported.find("__cxa_guard_release") != std::string_view::npos) return true;
-    if (contents.bare_code.MayFind(contents.image->file(),
-                                   contents.symbols ? &*contents.symbols : nullptr)) {
+    const ElfFile& file = contents.image->file();
+    if (file.HasText(".dynstr", "__cxa_guard_release")) return true;
+    if (contents.bare_code.MayFind(file, contents.symbols ? &*contents.symbols : nullptr))
       return true;
-    }
     const auto any = [](const std::vector<ElfSymbols::Symbol>& symbols, auto&& is) {
       return std::ranges::any_of(symbols,
                                  [&](const ElfSymbols::Symbol& symbol) { return is(symbol.name); });
@@ -331,8 +326,8 @@ class Symbolizer::Implementation {
     const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
     struct stat built = {};
     if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0) return true;
-    return std::ranges::any_of(sources.files, [&](const std::string& file) {
-      return !IsOfCompiler(file) && sources_.HasAtomic(file, built.st_mtime);
+    return std::ranges::any_of(sources.files, [&](const std::string& source) {
+      return !IsOfCompiler(source) && sources_.HasAtomic(source, built.st_mtime);
     });
   }
 

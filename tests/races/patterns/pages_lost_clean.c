@@ -3,26 +3,9 @@
 // CLEAN
 // BUILD gcc-O2 clang-O2
 // SECONDS 60
-#include "race.h"
+#include "pages_lost.h"
 
-enum { kPages = 256, kLines = 64, kLine = 8, kTurns = 400 };
-
-static long table[kPages][kLines][kLine];
-// Pages change hands with their neighbours.
-static struct {
-  char before[1 << 20];
-  int result;
-  char after[1 << 20];
-} apart, flag;
-
-// Long enough to be native: lines of each page that nobody else uses.
-__attribute__((noinline)) static void Work(int first) {
-  for (int turn = 0; turn < kTurns; turn++) {
-    for (int page = 0; page < kPages; page++) {
-      for (int line = first; line < kLines; line += 2) table[page][line][0] += turn;
-    }
-  }
-}
+static struct Apart apart, flag;
 
 static void* First(void* argument) {
   apart.result = 1;
@@ -42,10 +25,6 @@ static void* Second(void* argument) {
 }
 
 int main(void) {
-  pthread_t first, second;
-  pthread_create(&first, NULL, First, NULL);
-  pthread_create(&second, NULL, Second, NULL);
-  pthread_join(second, NULL);
-  pthread_join(first, NULL);
+  RunTwo(First, Second);
   return 0;
 }

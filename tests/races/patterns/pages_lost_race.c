@@ -5,26 +5,9 @@
 // SECONDS 60
 // MAY-MISS shared: its owner wrote it before the page was shared
 // MAY-MISS write-shared: its owner wrote it before the page was shared
-#include "race.h"
+#include "pages_lost.h"
 
-enum { kPages = 256, kLines = 64, kLine = 8, kTurns = 400 };
-
-static long table[kPages][kLines][kLine];
-// Pages change hands with their neighbours.
-static struct {
-  char before[1 << 20];
-  int result;
-  char after[1 << 20];
-} apart;
-
-// Long enough to be native: lines of each page that nobody else uses.
-__attribute__((noinline)) static void Work(int first) {
-  for (int turn = 0; turn < kTurns; turn++) {
-    for (int page = 0; page < kPages; page++) {
-      for (int line = first; line < kLines; line += 2) table[page][line][0] += turn;
-    }
-  }
-}
+static struct Apart apart;
 
 static void* First(void* argument) {
   apart.result = 1;  // [write]
@@ -41,10 +24,6 @@ static void* Second(void* argument) {
 }
 
 int main(void) {
-  pthread_t first, second;
-  pthread_create(&first, NULL, First, NULL);
-  pthread_create(&second, NULL, Second, NULL);
-  pthread_join(second, NULL);
-  pthread_join(first, NULL);
+  RunTwo(First, Second);
   return 0;
 }
