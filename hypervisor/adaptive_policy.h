@@ -15,7 +15,8 @@ class AdaptivePolicy {
   explicit AdaptivePolicy(std::uint64_t exit_cost) : exit_cost_(exit_cost) {}
 
   // Accesses count from now on. `hot_after`: TrackOptions. Returns how many accesses the thread
-  // makes in the cache before native code is tried for the first time.
+  // makes in the cache before native code is tried for the first time: half as many each time, for
+  // a program that makes short threads over and over has its first thread start as often.
   std::int64_t Start(std::uint64_t now, std::uint32_t hot_after);
 
   // A stint begins. `accesses_left`: how many the thread was still to make in the cache, less than
@@ -67,6 +68,9 @@ class AdaptivePolicy {
   // Accesses in the code cache before native code is tried again, and those of the present stay, or
   // of the last one, which differ in the first.
   std::int64_t patience_ = 0, shortest_patience_ = 0, stay_ = 0;
+  // How many it was to make when accesses began to count, and whether they have before.
+  std::int64_t first_patience_ = 0;
+  bool starts_again_ = false;
   // Accesses in the code cache lately that the filter did not skip, and how many of them were
   // repeats; how many repeats there had been when the thread became native last.
   std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;

@@ -217,10 +217,12 @@ class AddressSpace {
   bool IsTrackedCode(std::uint64_t address);
   // The thread, on its way out of the code cache, may use natively what became its own there.
   void OpenOwn(Carrier& carrier);
-  // The thread's private pages become untouched, and absent in its carrier's table.
+  // The thread ends: its private pages become untouched, and absent in its carrier's table.
   void Seal(Carrier& carrier);
-  // A quiet moment: all pages become untouched.
-  void ForgetStates();
+  // The thread makes another one: its private pages count as not used yet (PageStates::Renew).
+  void Renew(Carrier& carrier);
+  // A quiet moment: all pages become untouched, but for the private ones of `left`'s thread.
+  void ForgetStates(Carrier* left = nullptr);
   // The user's or the runtime's word: accesses to the pages that lie wholly inside do not count.
   void Untrack(std::uint64_t start, std::uint64_t end);
   void Track(std::uint64_t start, std::uint64_t end);
@@ -297,9 +299,9 @@ class AddressSpace {
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
   void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
-  void Revoke(Carrier& carrier, const PageRun& run);
+  bool Revoke(Carrier& carrier, const PageRun& run);
   void DropTranslations(const UsedPages& pages);
-  bool UsedNatively(Carrier& owner, const PageRun& run);
+  bool AllPresent(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);

@@ -172,26 +172,34 @@ PageTable& Carrier::view(View view) {
   return *table;
 }
 
-UsedPages Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
-  PageTable& table = view(View::kClosed);
+// change(GuestVirtual, length) for the parts of the mirror of [start, end), which returns which of
+// its pages were used. So does this, by the addresses that they are the mirrors of.
+template <class Change>
+UsedPages Carrier::ChangeMirror(std::uint64_t start, std::uint64_t end, Change&& change) {
   UsedPages all;
-  const auto clear_mirror = [&](std::uint64_t at, std::uint64_t length) {
-    const UsedPages used = table.Clear({at}, length);
+  const auto change_mirror = [&](std::uint64_t at, std::uint64_t length) {
+    const UsedPages used = change(GuestVirtual{at}, length);
     if (used.any()) all.Add({used.first - kMirrorOffset, used.last - kMirrorOffset});
   };
   if (start < kMirroredLow)
-    clear_mirror(kMirrorOffset + start, std::min(end, kMirroredLow) - start);
+    change_mirror(kMirrorOffset + start, std::min(end, kMirroredLow) - start);
   // In the lower half, where the agent and the code cache are.
-  const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+  const auto change_low = [&](std::uint64_t from, std::uint64_t to) {
     from = std::max(from, std::max(start, kMirroredLow) - kMirroredLow);
     to = std::min(to, end - kMirroredLow);
-    if (from < to) clear_mirror(from, to - from);
+    if (from < to) change_mirror(from, to - from);
   };
   if (end <= kMirroredLow) return all;
-  clear(0, TRAPLINE_CACHE_BASE);
-  clear(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
-  clear(TRAPLINE_AGENT_END, end);
+  change_low(0, TRAPLINE_CACHE_BASE);
+  change_low(TRAPLINE_CACHE_END, TRAPLINE_AGENT_BASE);
+  change_low(TRAPLINE_AGENT_END, end);
   return all;
+}
+
+UsedPages Carrier::ClearMirror(std::uint64_t start, std::uint64_t end) {
+  PageTable& table = view(View::kClosed);
+  return ChangeMirror(
+      start, end, [&](GuestVirtual at, std::uint64_t length) { return table.Clear(at, length); });
 }
 
 UsedPages Carrier::ClearClosed(std::uint64_t start, std::uint64_t end) {
@@ -200,6 +208,18 @@ UsedPages Carrier::ClearClosed(std::uint64_t start, std::uint64_t end) {
   UsedPages used = table->Clear({start}, end - start);
   used.Add(ClearMirror(start, end));
   return used;
+}
+
+std::pair<bool, UsedPages> Carrier::ForgetUse(std::uint64_t start, std::uint64_t end,
+                                              bool written) {
+  PageTable& table = view(View::kClosed);
+  constexpr std::uint64_t kUsed = PageEntry::kAccessed, kWritten = PageEntry::kDirty;
+  UsedPages used = table.ForgetUse({start}, end - start, written ? kUsed | kWritten : kUsed);
+  const bool natively = used.any();
+  used.Add(ChangeMirror(start, end, [&](GuestVirtual at, std::uint64_t length) {
+    return table.ForgetUse(at, length, kUsed | kWritten);
+  }));
+  return {natively, used};
 }
 
 void Machine::ShowCodeCache(bool repeats) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "guest-agent/agent.h"
@@ -84,6 +85,9 @@ class Carrier {
   // Makes [start, end) and its mirror absent in View::kClosed, if there is that. Returns which of
   // these pages were used there.
   UsedPages ClearClosed(std::uint64_t start, std::uint64_t end);
+  // Marks them as not used there, and mirrors as not written; `written`: the others, too. Returns
+  // whether they were used at their own addresses, and the same.
+  std::pair<bool, UsedPages> ForgetUse(std::uint64_t start, std::uint64_t end, bool written);
   // Calls `visit` for the views there are.
   void ForEachView(const std::function<void(View, PageTable&)>& visit);
   agent::ThreadPage& thread_page() { return *thread_page_; }
@@ -162,6 +166,10 @@ class Carrier {
 
  private:
   friend class Machine;
+
+  template <class Change>
+  UsedPages ChangeMirror(std::uint64_t start, std::uint64_t end, Change&& change);
+
   unsigned number_;
   bool was_native_ = false;
   std::unique_ptr<Vcpu> vcpu_;

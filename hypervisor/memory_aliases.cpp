@@ -116,8 +116,7 @@ void AddressSpace::ShareView(std::uint64_t start, std::uint64_t end) {
       continue;
     }
     Carrier* const owner = CarrierOf(run.owner);
-    const bool unseen = owner == nullptr || UsedNatively(*owner, run);
-    if (owner != nullptr) Revoke(*owner, run);
+    const bool unseen = owner == nullptr || Revoke(*owner, run);
     if (unseen && MayOrderUnseen()) rules_.on_ownership_lost(run.owner, {run});
   }
 }

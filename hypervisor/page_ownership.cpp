@@ -63,11 +63,17 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
   return found;
 }
 
-// Takes pages out of a thread's table.
-void AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
+// Takes pages out of a thread's table. Returns whether the thread, their owner, may have used them
+// in code that was not checked.
+bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
+  const bool known = AllPresent(carrier, run);
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
+  // It may have become native, and used them, until just now.
+  const bool unseen =
+      carrier.was_native() && run.state != PageState::kTaken && (!known || used.any());
   if (OwnsPages()) used.Add(carrier.ClearMirror(run.start, run.end));
   DropTranslations(used);
+  return unseen;
 }
 
 // Makes KVM notice that entries are gone.
@@ -99,16 +105,14 @@ void AddressSpace::OnForkedChild(bool shared_descriptors) {
   notifier_.OnForkedChild(shared_descriptors);
 }
 
-// Whether the owner of the pages may have used them in code that was not checked.
-bool AddressSpace::UsedNatively(Carrier& owner, const PageRun& run) {
-  if (!owner.was_native() || run.state == PageState::kTaken) return false;
-  // It may do so until they are taken from it.
-  if (owner.native()) return true;
+// Whether the thread's table has all of the pages, so that it is known which ones were used: rights
+// that change make them absent.
+bool AddressSpace::AllPresent(Carrier& carrier, const PageRun& run) {
+  const PageTable& table = carrier.view(View::kClosed);
   for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
-    const std::uint64_t entry = owner.view(View::kClosed).Lookup({page});
-    if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
+    if (table.Lookup({page}) == 0) return false;
   }
-  return false;
+  return true;
 }
 
 // Whether what a thread does natively may order others after it without anybody having seen it.
@@ -141,8 +145,12 @@ bool AddressSpace::Written(Carrier& owner, const PageRun& run) {
 // gone from its table.
 PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                                      RegionMap::iterator region) {
+  // Mostly asked of pages of one thread, one after the other.
+  std::optional<std::uint64_t> asked;
+  Carrier* other = nullptr;
   const auto used = [&](std::uint64_t page, std::uint64_t owner) {
-    Carrier* const other = CarrierOf(owner);
+    if (asked != owner) other = CarrierOf(owner);
+    asked = owner;
     if (other == nullptr) return false;
     const std::uint64_t entry = other->view(View::kClosed).Lookup({page});
     const std::uint64_t mirror = other->MirrorEntry(page);
@@ -165,11 +173,10 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   if (touch.hide) Hide(touch.run);
   if (touch.revoke) {
     Carrier* const owner = CarrierOf(touch.revoke->owner);
-    const bool unseen = owner == nullptr || UsedNatively(*owner, *touch.revoke);
     const bool only_read = states_->policy() == SharingPolicy::kWriteShared && !write &&
                            touch.run.state == PageState::kShared && owner != nullptr &&
                            !Written(*owner, *touch.revoke);
-    if (owner != nullptr) Revoke(*owner, *touch.revoke);
+    const bool unseen = owner == nullptr || Revoke(*owner, *touch.revoke);
     if (unseen &&
         (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive) &&
         MayOrderUnseen())
@@ -193,7 +200,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
       states_->Share(touch.run.start, touch.run.end);
       return PageState::kShared;
     }
-    if (claims && carrier.native()) PrepareWalk(carrier, touch.run, write, region);
+    if (carrier.native()) PrepareWalk(carrier, touch.run, write, region);
   }
   return touch.run.state;
 }
@@ -428,17 +435,48 @@ void AddressSpace::Seal(Carrier& carrier) {
   if (sealed.empty()) return;
   std::vector<PageRun> unseen;
   for (const PageRun& run : sealed) {
-    if (UsedNatively(carrier, run)) unseen.push_back(run);
-    Revoke(carrier, run);
+    if (Revoke(carrier, run)) unseen.push_back(run);
   }
   if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen);
 }
 
-void AddressSpace::ForgetStates() {
+void AddressSpace::Renew(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
+  SplitHugePages();
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const bool written = states_->policy() == SharingPolicy::kWriteShared;
+  // KVM is told of pages that lie so far apart by themselves.
+  constexpr std::uint64_t kGap = 64 * kPageSize;
+  std::vector<PageRun> unseen;
+  UsedPages all;
+  states_->Renew(thread, [&](const PageRun& run) {
+    const bool known = AllPresent(carrier, run);
+    const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
+    if (carrier.was_native() && (!known || natively)) {
+      if (!unseen.empty() && unseen.back().end == run.start) {
+        unseen.back().end = run.end;
+      } else {
+        unseen.push_back(run);
+      }
+    }
+    if (!used.any()) return false;
+    if (all.any() && used.first > all.last + kGap) DropTranslations(std::exchange(all, {}));
+    all.Add(used);
+    return true;
+  });
+  DropTranslations(all);
+  if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen);
+}
+
+void AddressSpace::ForgetStates(Carrier* left) {
+  const std::lock_guard lock(mutex_);
+  if (!states_) return;
+  std::optional<std::uint64_t> stays;
+  if (left != nullptr) stays = left->thread_page().logical_thread;
   std::vector<PageRun> owned, shared;
   states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
+    if (run.state == PageState::kPrivate && run.owner == stays) return;
     if (PageStates::HasOwner(run)) owned.push_back(run);
     if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
       shared.push_back(run);
@@ -447,7 +485,7 @@ void AddressSpace::ForgetStates() {
     if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
   }
   for (const PageRun& run : shared) Hide(run);
-  states_->Reset();
+  states_->Reset(stays);
 }
 
 void AddressSpace::Untrack(std::uint64_t start, std::uint64_t end) {

@@ -189,7 +189,7 @@ void Tracking::OnStart(Carrier& carrier, pid_t tid) {
 bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, ThreadId child,
                        std::uint64_t stack_start, std::uint64_t stack_end,
                        std::uint64_t thread_pointer, std::uint64_t stack_pointer) {
-  space_.Seal(parent);
+  space_.Renew(parent);
   EndEpoch(parent);
   const std::lock_guard lock(mutex_);
   CatchUpLocked(parent, true);
@@ -287,7 +287,7 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     ++statistics_.quiet_moments;
     Observer().OnQuiet(NumberOf(carrier));
   }
-  space_.ForgetStates();
+  space_.ForgetStates(&carrier);
   return true;
 }
 
@@ -297,7 +297,7 @@ bool Tracking::WantsStart() {
 }
 
 void Tracking::StartAlone(Carrier& carrier) {
-  space_.Seal(carrier);
+  space_.Renew(carrier);
   EndEpoch(carrier);
   const std::lock_guard lock(mutex_);
   CatchUpLocked(carrier, true);

@@ -26,7 +26,7 @@ void PageStates::MergeAround(std::uint64_t start) {
   auto it = runs_.find(start);
   if (it == runs_.end()) return;
   const auto same = [](const Body& a, const Body& b) {
-    return a.state == b.state && a.owner == b.owner;
+    return a.state == b.state && a.owner == b.owner && a.renewals == b.renewals;
   };
   if (it != runs_.begin()) {
     const auto before = std::prev(it);
@@ -49,7 +49,7 @@ void PageStates::Set(const PageRun& run) {
   Split(run.end);
   runs_.erase(runs_.lower_bound(run.start), runs_.lower_bound(run.end));
   if (run.state == PageState::kUntouched) return;
-  runs_[run.start] = {run.end, run.state, run.owner};
+  runs_[run.start] = {run.end, run.state, run.owner, 0};
   MergeAround(run.start);
 }
 
@@ -66,8 +66,7 @@ PageRun PageStates::Find(std::uint64_t address, std::uint64_t low, std::uint64_t
   return {std::max(low, start), std::min(high, body.end), body.state, body.owner};
 }
 
-// Makes pages around `page` private, inside the untouched run `free`.
-PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free) {
+PageRun PageStates::RunFor(std::uint64_t thread, std::uint64_t page, const PageRun& free) const {
   std::uint64_t length = kFirstRun;
   if (page == free.start && page != 0) {
     // The page after an own run: the thread walks upwards.
@@ -82,6 +81,12 @@ PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRu
   run.end = run.start + aligned;
   run.start = std::max(run.start, free.start);
   run.end = std::min(run.end, free.end);
+  return run;
+}
+
+// Makes pages around `page` private, inside the untouched run `free`.
+PageRun PageStates::Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free) {
+  const PageRun run = RunFor(thread, page, free);
   Set(run);
   tenure_.Begin(run.start, run.end, true);
   return run;
@@ -149,10 +154,13 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
   if (run.owner == thread) return {run, std::nullopt};
   const bool is_private = run.state == PageState::kPrivate;
   if (is_private && !used(page, run.owner)) {
-    // Given out in a run and never used: it changes hands, with those after it that were not used
-    // either.
+    // Given out in a run and not used, or not since its owner made a thread: it changes hands, with
+    // those after it that were not used either. In the first case the owner may be about to use
+    // them, so it loses few.
+    const bool renewed = std::prev(runs_.upper_bound(page))->second.renewals != 0;
+    const std::uint64_t limit = renewed ? RunFor(thread, page, {page, run.end}).end
+                                        : std::min(run.end, AlignDown(page, kFirstRun) + kFirstRun);
     std::uint64_t end = page + kPageSize;
-    const std::uint64_t limit = std::min(run.end, AlignDown(page, kFirstRun) + kFirstRun);
     while (end < limit && !used(end, run.owner)) end += kPageSize;
     const PageRun moved{page, end, PageState::kPrivate, thread};
     Set(moved);
@@ -180,6 +188,42 @@ std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
   return sealed;
 }
 
+void PageStates::Renew(std::uint64_t thread, const ForgetUse& forget_use) {
+  // Most programs' first thread makes some threads before any of them has come for its memory, and
+  // may use it in between.
+  constexpr unsigned kMostRenewals = 4;
+  shared_by_.erase(thread);
+  std::vector<PageRun> owned;
+  for (const auto& [start, body] : runs_) {
+    if (body.owner != thread) continue;
+    const bool may_be_handed_on =
+        body.state == PageState::kPrivate && body.renewals < kMostRenewals;
+    if (may_be_handed_on || body.state == PageState::kTaken)
+      owned.push_back({start, body.end, body.state, thread});
+  }
+  for (const PageRun& run : owned) {
+    if (run.state == PageState::kTaken) {
+      Set({run.start, run.end, PageState::kShared, 0});
+      continue;
+    }
+    for (std::uint64_t at = run.start; at < run.end;) {
+      const std::uint64_t end = std::min(run.end, AlignDown(at, kFirstRun) + kFirstRun);
+      const bool used = forget_use({at, end, PageState::kPrivate, thread});
+      Split(at);
+      Split(end);
+      Body& body = std::prev(runs_.upper_bound(at))->second;
+      body.renewals = used ? std::max(body.renewals, 1u) + 1 : 1;
+      at = end;
+    }
+  }
+  // Those alike are one again.
+  for (auto it = runs_.begin(); it != runs_.end();) {
+    const std::uint64_t start = it->first;
+    MergeAround(start);
+    it = runs_.upper_bound(start);
+  }
+}
+
 void PageStates::Move(std::uint64_t from, std::uint64_t to, std::uint64_t length) {
   std::vector<PageRun> moved;
   ForEach(from, from + length, [&](const PageRun& run) { moved.push_back(run); });
@@ -200,8 +244,12 @@ void PageStates::Track(std::uint64_t start, std::uint64_t end) {
   for (const PageRun& run : untracked) Clear(run.start, run.end);
 }
 
-void PageStates::Reset() {
-  std::erase_if(runs_, [](const auto& run) { return run.second.state != PageState::kUntracked; });
+void PageStates::Reset(std::optional<std::uint64_t> left) {
+  std::erase_if(runs_, [&](const auto& run) {
+    const auto& [start, body] = run;
+    const bool stays = body.state == PageState::kPrivate && body.owner == left;
+    return body.state != PageState::kUntracked && !stays;
+  });
   shared_by_.clear();
 }
 

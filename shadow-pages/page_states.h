@@ -5,6 +5,7 @@
 //   private(T) --touch by U, who takes pages that have long been another's--> taken(U)
 //   taken(U) --KeepTaken--> private(U);   taken(U) --touch by another--> shared
 //   any --Untrack--> untracked;   any --Clear (unmapped, quiet moment)--> untouched
+//   private(T), unused since T made a thread (Renew) --touch by U--> private(U)
 //   shared --Reopen, only T uses it now--> private(T)
 //   shared --Reopen, nobody writes it now--> read-only --Share--> shared
 //
@@ -100,9 +101,17 @@ class PageStates {
     Set({start, end, PageState::kReadOnly, 0});
   }
 
-  // All of the thread's private pages become untouched (thread creation, thread end); returns them.
-  // What it has taken becomes shared.
+  // The thread ends: all of its private pages become untouched; returns them. What it has taken
+  // becomes shared.
   std::vector<PageRun> Seal(std::uint64_t thread);
+
+  // The thread makes another one, which comes after all that it has done: its private pages stay
+  // its own as if it had not used them yet, so the new thread may have them. But pages that it had
+  // used at several such moments in a row are left alone. `forget_use(run)`: whether it has used
+  // any of these pages since it got them, or since this was asked last; asked of runs in order.
+  // What it has taken becomes shared.
+  using ForgetUse = std::function<bool(const PageRun& run)>;
+  void Renew(std::uint64_t thread, const ForgetUse& forget_use);
 
   // [start, end) is no longer, or fresh memory: untouched, whatever it was; untracked pages too.
   void Clear(std::uint64_t start, std::uint64_t end) {
@@ -119,8 +128,9 @@ class PageStates {
   }
   void Track(std::uint64_t start, std::uint64_t end);
 
-  // A quiet moment: all pages untouched but the untracked ones.
-  void Reset();
+  // A quiet moment: all pages untouched but the untracked ones, and the private ones of the thread
+  // that is left.
+  void Reset(std::optional<std::uint64_t> left = std::nullopt);
 
   // Whether the page is in the thread's page table.
   static bool Visible(const PageRun& run, std::uint64_t thread) {
@@ -150,11 +160,15 @@ class PageStates {
     std::uint64_t end;
     PageState state;
     std::uint64_t owner;
+    // Private pages: 0 until a Renew, then 1 and how many in a row have found them used; saturates.
+    unsigned renewals = 0;
   };
 
   void Set(const PageRun& run);
   void Split(std::uint64_t at);
   void MergeAround(std::uint64_t start);
+  // The pages from `page` on that `thread` gets by its touch of it: of [free.start, free.end).
+  PageRun RunFor(std::uint64_t thread, std::uint64_t page, const PageRun& free) const;
   PageRun Claim(std::uint64_t thread, std::uint64_t page, const PageRun& free);
   // Pages of `run` around `page` become shared by the thread's touch.
   PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& run);

@@ -86,11 +86,12 @@ bool PageTable::MapLarge(GuestVirtual address, GuestPhysical physical, std::uint
   return true;
 }
 
-UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
+// Leaves of the entries in the range these bits. Returns which pages were marked as accessed.
+UsedPages PageTable::Keep(GuestVirtual address, std::uint64_t length, std::uint64_t bits) {
   UsedPages used;
   std::uint64_t* root = pages_.Entries(root_);
   for (GuestVirtual at = address; at - address < length;) {
-    // Skip absent sub-trees whole, so that clearing a huge reservation costs what is mapped in it.
+    // Skip absent sub-trees whole, so that a huge reservation costs what is mapped in it.
     std::uint64_t* table = root;
     int level = kRootLevel;
     std::uint64_t* entry = nullptr;
@@ -104,7 +105,7 @@ UsedPages PageTable::Clear(GuestVirtual address, std::uint64_t length) {
     const std::uint64_t next = AlignDown(at.value, LevelSize(level)) + LevelSize(level);
     // A vCPU may be marking it right now.
     if (Load(*entry) != 0 &&
-        (__atomic_exchange_n(entry, 0, __ATOMIC_SEQ_CST) & PageEntry::kAccessed) != 0) {
+        (__atomic_fetch_and(entry, bits, __ATOMIC_SEQ_CST) & PageEntry::kAccessed) != 0) {
       used.Add({at.value, std::min(next - 1, address.value + length - 1)});
     }
     if (next <= at.value) break;  // the top of the address space

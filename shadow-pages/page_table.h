@@ -69,7 +69,14 @@ class PageTable {
   // absent is always safe, the next access faults and maps anew. Returns which pages of the range
   // were marked as accessed: neither the processor nor KVM has a translation of any other (SDM vol.
   // 3, 4.8).
-  UsedPages Clear(GuestVirtual address, std::uint64_t length);
+  UsedPages Clear(GuestVirtual address, std::uint64_t length) { return Keep(address, length, 0); }
+
+  // Takes `bits`, of PageEntry::kAccessed and kDirty, off the entries of the range. Returns the
+  // same: the processor and KVM must be made to forget these pages, or they will not mark them
+  // again.
+  UsedPages ForgetUse(GuestVirtual address, std::uint64_t length, std::uint64_t bits) {
+    return Keep(address, length, ~bits);
+  }
 
   // The entry that translates `address`, 0 when absent. kLarge tells a 2 MiB entry.
   std::uint64_t Lookup(GuestVirtual address) const;
@@ -80,6 +87,7 @@ class PageTable {
 
  private:
   std::uint64_t* Walk(GuestVirtual address, int level, bool create);
+  UsedPages Keep(GuestVirtual address, std::uint64_t length, std::uint64_t bits);
   void FreeTree(GuestPhysical page, int level);
 
   PageTablePages& pages_;

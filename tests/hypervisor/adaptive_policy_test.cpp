@@ -178,8 +178,18 @@ TEST(AdaptivePolicy, AStayThatIsAskedForIsNotShortened) {
 TEST(AdaptivePolicy, StartForgetsPatience) {
   Thread thread;
   for (int i = 0; i < 20; ++i) thread.Stint(kTooShort);
-  EXPECT_EQ(thread.policy.Start(thread.now, 0), kFirst);
+  EXPECT_EQ(thread.policy.Start(thread.now, 0), kFirst / 2);
   EXPECT_EQ(thread.Stint(kTooShort), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, WhoStartsOverAndOverIsCheckedForLessEachTime) {
+  Thread thread;
+  EXPECT_EQ(thread.first, kFirst);
+  for (std::int64_t first = kFirst / 2; first > kShortest; first /= 2)
+    EXPECT_EQ(thread.policy.Start(thread.now, 0), first);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(thread.policy.Start(thread.now, 0), kShortest);
+  Thread asked(5'000);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(asked.policy.Start(asked.now, 5'000), 5'000);
 }
 
 TEST(AdaptivePolicy, ExitsInAStintAreALoss) {

@@ -76,6 +76,20 @@ class World {
   }
   void MakeReadOnly(std::uint64_t page) { states_.MakeReadOnly(page, page + kPageSize); }
 
+  // The thread makes another one. Returns of how many runs its use was asked.
+  unsigned Renew(std::uint64_t thread) {
+    unsigned asked = 0;
+    states_.Renew(thread, [&](const PageRun& run) {
+      EXPECT_EQ(OwnerOf(run.start), thread);
+      ++asked;
+      bool used = false;
+      for (std::uint64_t page = run.start; page < run.end; page += kPageSize)
+        used = used_[thread].erase(page) != 0 || used;
+      return used;
+    });
+    return asked;
+  }
+
   void Seal(std::uint64_t thread) {
     for (const PageRun& run : states_.Seal(thread)) Unmap(thread, run);
   }
@@ -394,6 +408,75 @@ TEST(PageStates, SealGivesThePagesBack) {
   world.Verify();
 }
 
+TEST(PageStates, WhoMakesAThreadKeepsPagesThatNobodyElseComesFor) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(0));
+  world.Touch(0, PageAt(700));
+  world.Renew(0);
+  world.Verify();
+  EXPECT_EQ(world.OwnerOf(PageAt(0)), 0u);
+  // The new thread's touch takes them, as if nobody had had them: neighbours, too, but for what has
+  // been used again.
+  EXPECT_FALSE(world.Touch(0, PageAt(707)));
+  EXPECT_FALSE(world.Touch(1, PageAt(0)));
+  EXPECT_EQ(world.OwnerOf(PageAt(15)), 1u);
+  EXPECT_FALSE(world.Touch(1, PageAt(704)));
+  EXPECT_EQ(world.OwnerOf(PageAt(706)), 1u);
+  EXPECT_EQ(world.OwnerOf(PageAt(707)), 0u);
+  EXPECT_TRUE(world.Touch(1, PageAt(707)));
+  EXPECT_EQ(world.StateOf(PageAt(707)), PageState::kShared);
+  world.Verify();
+}
+
+TEST(PageStates, WalksGrowOverPagesThatAreNotUsedAnyMore) {
+  World world(SharingPolicy::kAdaptive);
+  for (std::uint64_t page = 0; page < kPages; ++page) world.Touch(0, PageAt(page));
+  world.Renew(0);
+  unsigned faults = 0;
+  for (std::uint64_t page = 0; page < kPages; ++page) {
+    const bool met = world.OwnerOf(PageAt(page)) != 1;
+    EXPECT_FALSE(world.Touch(1, PageAt(page)));
+    faults += met ? 1 : 0;
+  }
+  // Runs of 16, 32, 64, 128, 256 and 512 pages, as over untouched ones.
+  EXPECT_LE(faults, 12u);
+  EXPECT_EQ(world.states().Count(PageState::kPrivate), kPages);
+  world.Verify();
+}
+
+TEST(PageStates, PagesUsedAtManyRenewalsInARowAreNotAskedFor) {
+  World world(SharingPolicy::kAdaptive);
+  world.Touch(0, PageAt(0));
+  world.Touch(0, PageAt(64));
+  unsigned asked = 0;
+  for (unsigned i = 0; i < 10; ++i) {
+    world.Touch(0, PageAt(1));
+    if (i % 2 == 0) world.Touch(0, PageAt(65));
+    asked = world.Renew(0);
+  }
+  EXPECT_EQ(asked, 1u);  // the one that was used every other time
+  // It is its thread's, as far as is known, whether that has used it since or not.
+  EXPECT_TRUE(world.Touch(1, PageAt(1)));
+  EXPECT_FALSE(world.Touch(1, PageAt(64)));
+  world.Verify();
+}
+
+TEST(PageStates, AQuietMomentLeavesThePagesOfTheThreadThatIsLeft) {
+  PageStates states(SharingPolicy::kAdaptive);
+  const auto used = [](std::uint64_t, std::uint64_t) { return true; };
+  states.OnTouch(1, PageAt(0), true, kBase, kEnd, used);
+  states.OnTouch(2, PageAt(100), true, kBase, kEnd, used);
+  states.Share(PageAt(200), PageAt(201));
+  states.Untrack(PageAt(300), PageAt(301));
+  states.Reset(1);
+  EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).owner, 1u);
+  EXPECT_EQ(states.Find(PageAt(100), kBase, kEnd).state, PageState::kUntouched);
+  EXPECT_EQ(states.Find(PageAt(200), kBase, kEnd).state, PageState::kUntouched);
+  EXPECT_EQ(states.Find(PageAt(300), kBase, kEnd).state, PageState::kUntracked);
+  states.Reset();
+  EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kUntouched);
+}
+
 TEST(PageStates, UntrackedPagesTrapNobodyUntilTrackedAgain) {
   World world(SharingPolicy::kShared);
   world.Touch(0, PageAt(4));
@@ -435,9 +518,12 @@ TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
     const std::uint64_t first = random() % kPages;
     const std::uint64_t last = std::min(kPages, first + 1 + random() % 64);
     const std::uint64_t thread = random() % kThreads;
-    switch (random() % 12) {
+    switch (random() % 13) {
       case 0:
         world.Seal(thread);
+        break;
+      case 5:
+        world.Renew(thread);
         break;
       case 1:
         world.Clear(PageAt(first), PageAt(last));
