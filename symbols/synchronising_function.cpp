@@ -21,6 +21,9 @@ constexpr std::array<std::string_view, 25> kTbb = {
 constexpr std::array<std::string_view, 7> kTbbWaits = {
     "mutex", "queuing_", "rw_", "spin_", "unique_scoped_lock", "wait_context", "waitable_"};
 
+// In C. What GOnce runs for its user is a function of that one's.
+constexpr std::array<std::string_view, 2> kGlib = {"g_atomic_", "g_once_"};
+
 template <std::size_t kSize>
 bool StartsWithOne(std::string_view text, const std::array<std::string_view, kSize>& starts) {
   return std::any_of(starts.begin(), starts.end(),
@@ -62,6 +65,7 @@ bool IsTbbFunction(std::string_view name) {
 }
 
 bool IsSynchronisingFunction(std::string_view name) {
+  if (StartsWithOne(name, kGlib)) return true;
   if (!TakePrefix(&name)) return false;
   if (name.starts_with("St")) {
     name.remove_prefix(2);

@@ -9,7 +9,8 @@ namespace trapline {
 // Whether `name`, as the compiler mangles it, is that of an atomic operation of the C++ or Rust
 // library that was not inlined, or of std::barrier and its like, or of a function that is
 // synchronisation itself and runs nothing of its user's but copies: of crossbeam (legacy mangling),
-// or of the containers, mutexes and flow graphs of oneTBB's headers.
+// of the containers, mutexes and flow graphs of oneTBB's headers, or GLib's atomic operations and
+// its once.
 bool IsSynchronisingFunction(std::string_view name);
 
 // Whether `name`, as the compiler mangles it, is that of a function of oneTBB's headers, though

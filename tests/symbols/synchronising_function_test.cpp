@@ -28,6 +28,13 @@ TEST(SynchronisingFunction, BarriersAndTheirLike) {
   EXPECT_FALSE(IsSynchronisingFunction("_ZNSt7barrier"));
 }
 
+TEST(SynchronisingFunction, GlibsAtomicsAndOnce) {
+  EXPECT_TRUE(IsSynchronisingFunction("g_once_impl"));
+  EXPECT_TRUE(IsSynchronisingFunction("g_atomic_pointer_get"));
+  EXPECT_FALSE(IsSynchronisingFunction("g_strdup"));
+  EXPECT_FALSE(IsSynchronisingFunction("g_async_queue_push"));
+}
+
 TEST(SynchronisingFunction, CrossbeamsOwn) {
   EXPECT_TRUE(IsSynchronisingFunction(
       "_ZN17crossbeam_channel7flavors5array16Channel$LT$T$GT$4send17h0123456789abcdefE"));
