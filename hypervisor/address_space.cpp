@@ -201,6 +201,11 @@ void AddressSpace::NoteChangedCode(std::uint64_t start, std::uint64_t end) {
   });
 }
 
+void AddressSpace::OnCodeWritten(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (start < end && end <= kUserAddressEnd) NoteChangedCode(start, end);
+}
+
 std::vector<Range> AddressSpace::TakeChangedCode() {
   if (!code_changed_) return {};
   const std::lock_guard lock(mutex_);

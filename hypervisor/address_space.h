@@ -181,6 +181,8 @@ class AddressSpace {
   // `physical`: where, if known.
   void Distrust(Carrier& carrier, std::optional<GuestPhysical> physical);
 
+  // The program has written to code by way of a file, whatever it may do to the memory itself.
+  void OnCodeWritten(std::uint64_t start, std::uint64_t end);
   // Ranges of code that are no longer what they were, since the last call.
   std::vector<Range> TakeChangedCode();
   // Changes before any code does that is not writable. For whoever has read some. Without the

@@ -146,6 +146,10 @@ class Process {
   // thread makes too, so it is accepted and not enforced; --stats says so.
   void NoteUnenforcedFilter() { unenforced_filters_.fetch_add(1, std::memory_order_relaxed); }
 
+  // The program may have opened the file in /proc that is its memory.
+  void NoteMemoryFile() { may_have_memory_file_ = true; }
+  bool may_have_memory_file() const { return may_have_memory_file_; }
+
   void CountSystemCall(long number) {
     const auto index = static_cast<unsigned long>(number);
     counts_[index < kCountedCalls ? index : kCountedCalls].fetch_add(1, std::memory_order_relaxed);
@@ -200,6 +204,7 @@ class Process {
   int leader_status_ = 0;  // what the initial thread gave to exit(2), if it ended before others
   std::atomic<bool> statistics_printed_ = false;
   std::atomic<unsigned> unenforced_filters_ = 0;
+  std::atomic<bool> may_have_memory_file_ = false;
   std::array<std::atomic<std::uint64_t>, kCountedCalls + 1> counts_{};
   std::mutex warnings_mutex_;
   std::vector<std::string> warnings_;

@@ -2,6 +2,7 @@
 
 #include <asm/prctl.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -20,6 +21,7 @@
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
+#include "hypervisor/link_target.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
 
@@ -277,11 +279,30 @@ long ReadlinkResult(long number, Arguments a, const std::string& target) {
   return WriteGuest(buffer, target.data(), length) ? static_cast<long>(length) : -EFAULT;
 }
 
+// A write to a file, which may be the process' own memory in /proc: some just-in-time compilers
+// write code there that is read-only to themselves.
+long WriteFile(GuestThread& thread, long number, Arguments a) {
+  const long result = thread.Interruptible(number, a);
+  if (result <= 0 || !thread.process().may_have_memory_file()) return result;
+  const int fd = static_cast<int>(a[0]);
+  const std::string link = LinkTarget(DescriptorLink(fd));
+  if (!link.starts_with(fmt::format("/proc/{}/", getpid())) || !link.ends_with("/mem"))
+    return result;
+  const auto written = static_cast<std::uint64_t>(result);
+  const bool at_offset = number == SYS_pwrite64 || number == SYS_pwritev ||
+                         (number == SYS_pwritev2 && a[3] != ~std::uint64_t{0});
+  const std::uint64_t start =
+      at_offset ? a[3] : static_cast<std::uint64_t>(lseek(fd, 0, SEEK_CUR)) - written;
+  thread.process().address_space().OnCodeWritten(start, start + written);
+  return result;
+}
+
 // A call whose `path` argument may name the program's own entry in /proc. `flags`: index of the
 // open flags.
 long WithPath(GuestThread& thread, long number, Arguments a, int path, bool opens) {
   const auto name = ReadGuestString(a[path]);
   const OwnProcFile file = name ? ClassifyProcPath(*name) : OwnProcFile::kNone;
+  if (opens && name && name->ends_with("mem")) thread.process().NoteMemoryFile();
   if (name && file == OwnProcFile::kNone && (number == SYS_readlink || number == SYS_readlinkat)) {
     if (const auto other = ProgramOfOther(*name)) return ReadlinkResult(number, a, *other);
   }
@@ -543,6 +564,12 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
     case SYS_openat:
     case SYS_openat2:
       return {WithPath(thread, call.number, a, 1, true)};
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+      return {WriteFile(thread, call.number, a)};
     case SYS_readlink:
     case SYS_stat:
     case SYS_access:
