@@ -190,6 +190,7 @@ class GuestThread {
   void NoteArrival(std::uint64_t rip, std::uint64_t rsp);
   bool StartStep(bool chained, std::uint64_t fault_address, bool write);
   bool RepeatInMonitor(const Instruction& instruction, std::uint64_t flags);
+  void WarnOfWritableCode(std::uint64_t rip);
   void FinishStep();
   void CancelStep();
 

@@ -95,11 +95,24 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   } else if (fault_address != 0) {
     tracking.CheckUnknown(*carrier_, fault_address, write, registers);
   }
-  tracking.CountTrap(chained);
+  // That many take some seconds.
+  constexpr std::uint64_t kManyTraps = 1 << 15;
+  if (tracking.CountTrap(chained) % kManyTraps == kManyTraps - 1) WarnOfWritableCode(step.rip);
   SetTrapFlag(true);
   EnterView(View::kWhole);
   step_ = step;
   return true;
+}
+
+// Many instructions have been let through one by one, the one at `rip` among them.
+void GuestThread::WarnOfWritableCode(std::uint64_t rip) {
+  if (code_cache() == nullptr) return;
+  const auto region = process_->address_space().Find(rip);
+  if (!region || !region->IsTrackedCode() || region->ReadOnlyCode()) return;
+  process_->Warn(
+      "warning: the program runs code that can be written while it can be executed, as a "
+      "just-in-time compiler's: where that shares memory it is run instruction by instruction, "
+      "which is slow. If the compiler can be switched off, try that");
 }
 
 // A repeated store or copy, if it can be done here.

@@ -175,8 +175,9 @@ class Tracking {
   int OnExit(int status);
   TrackingStatistics statistics();
   void CountViewChange() { view_changes_.fetch_add(1, std::memory_order_relaxed); }
-  void CountTrap(bool chained) {
-    (chained ? chained_ : traps_).fetch_add(1, std::memory_order_relaxed);
+  // Returns how many of its kind there were before.
+  std::uint64_t CountTrap(bool chained) {
+    return (chained ? chained_ : traps_).fetch_add(1, std::memory_order_relaxed);
   }
 
  private:

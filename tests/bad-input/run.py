@@ -286,6 +286,17 @@ def programs(suite):
         suite.judge("too-many-threads", None if good else f"{outcome.status_text()} {outcome.stdout[-200:]!r}", outcome)
 
 
+def warnings(suite):
+    """What goes on, but not as its user may think, is said once."""
+    if suite.wanted("writable-code"):
+        # Under exact, each access of its code is a step.
+        argv = [str(suite.trapline), "run", "--policy=exact", "--", str(suite.base / "writable_code")]
+        outcome = suite.run(argv, 120)
+        told = outcome.stderr.count(b"trapline: warning: the program runs code that can be written while it can be executed")
+        good = outcome.status == 0 and outcome.stdout == b"50000\n" and told == 1
+        suite.judge("writable-code", None if good else f"{outcome.status_text()} {outcome.stdout!r}, told {told} times", outcome)
+
+
 def killed_monitor(suite):
     """SIGKILL for the monitor at any moment leaves no process behind."""
     rng = random.Random(4)
@@ -314,7 +325,7 @@ def main():
         sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
     with tempfile.TemporaryDirectory(prefix="trapline-bad-input-") as base:
         suite = Suite(options.trapline, options.filter, Path(base))
-        for part in (command_line, broken_paths, broken_files, runtime_library, devices, programs, killed_monitor):
+        for part in (command_line, broken_paths, broken_files, runtime_library, devices, programs, warnings, killed_monitor):
             part(suite)
         return suite.results.finish()
 
