@@ -22,8 +22,8 @@ static void* Run(void* argument) {
 int main(void) {
   // 1: incq (%rdi); dec %rsi; jnz 1b; ret
   static const unsigned char code[] = {0x48, 0xff, 0x07, 0x48, 0xff, 0xce, 0x75, 0xf8, 0xc3};
-  void* const memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   memcpy(memory, code, sizeof code);
   memcpy(&add, &memory, sizeof add);
