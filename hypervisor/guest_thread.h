@@ -221,7 +221,8 @@ class GuestThread {
   // been handled.
   std::uint64_t redirected_by_ = 0;
   bool abandoned_redirect_ = false;  // the next fault is for the monitor
-  bool may_hold_fault_ = false;      // KVM, of the gate that was abandoned
+  bool told_of_little_cache_ = false;
+  bool may_hold_fault_ = false;  // KVM, of the gate that was abandoned
   std::optional<Step> step_;
   ClientRequests client_requests_;
   RuntimeCallTracker runtime_calls_;  // of a statically linked program

@@ -338,6 +338,13 @@ void GuestThread::HandleCacheExit() {
     // often as for any native code (AddressSpace::Reopen).
     carrier_->partial = false;
     GoNative();
+    if (!std::exchange(told_of_little_cache_, true) &&
+        process_->options().tracking.translate_after == 0) {
+      process_->Warn(
+          "warning: the code that the program has in use is larger than the code cache: what it "
+          "runs seldom is checked only where it meets shared pages. --policy=exact checks all of "
+          "it, more slowly");
+    }
     return;
   }
   // What the cache cannot run is stepped, or runs natively if nothing is to be checked.
