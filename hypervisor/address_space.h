@@ -32,6 +32,7 @@
 #include "hypervisor/machine.h"
 #include "hypervisor/memory_limits.h"
 #include "hypervisor/mmu_notifier.h"
+#include "hypervisor/range.h"
 #include "shadow-pages/page_states.h"
 
 namespace trapline {
@@ -61,10 +62,6 @@ struct Region {
   }
   // Whether the accesses of code here count.
   bool IsTrackedCode() const { return !untracked_code && !borrowed; }
-};
-
-struct Range {
-  std::uint64_t start, end;
 };
 
 enum class FaultVerdict {

@@ -12,6 +12,7 @@
 
 #include "detector/event.h"
 #include "guest-agent/agent.h"
+#include "hypervisor/range.h"
 #include "translator/memory_access.h"
 
 namespace trapline {
@@ -181,10 +182,7 @@ class ExecutionObserver {
   // by atomic instructions, or by loads and stores for which IsAtomicCode or IsAtomicVariable, or a
   // rule that takes them for atomic, may say so; not only by calls of the runtime's functions.
   // Called with AddressSpace's mutex held, seldom.
-  struct CodeRange {
-    std::uint64_t start, end;
-  };
-  virtual bool MayOrderItself(std::span<const CodeRange> /*code*/) { return true; }
+  virtual bool MayOrderItself(std::span<const Range> /*code*/) { return true; }
   // Whether there may be variables at the address that debug info tells of.
   virtual bool IsInModule(std::uint64_t address) = 0;
 };

@@ -99,10 +99,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   };
   rules.may_order = [this](const std::vector<Range>& code) {
     const std::lock_guard lock(mutex_);
-    std::vector<ExecutionObserver::CodeRange> ranges;
-    ranges.reserve(code.size());
-    for (const Range& range : code) ranges.push_back({range.start, range.end});
-    return Observer().MayOrderItself(ranges);
+    return Observer().MayOrderItself(code);
   };
   rules.on_claimed = [this](std::uint64_t owner, const PageRun& run) {
     if (!active()) return;
@@ -196,6 +193,7 @@ bool Tracking::OnClone(Carrier& parent, const RegisterFile& parent_registers, Th
   const bool starts = !active_.exchange(true);
   ++starting_;
   alone_ = false;
+  if (starts) ForgetChangedCodeLocked(parent);
   parent.thread_page().tracking = 1;
   if (static_runtime_) {
     thread_pointers_[parent_registers.fs_base] = NumberOf(parent);
@@ -285,10 +283,19 @@ bool Tracking::TryQuiet(Carrier& carrier) {
     locks_.Clear();
     sector_uses_.Clear();
     ++statistics_.quiet_moments;
+    quiet_code_version_ = space_.code_version();
     Observer().OnQuiet(NumberOf(carrier));
   }
   space_.ForgetStates(&carrier);
   return true;
+}
+
+// Accesses count again. Nobody was told of memory that was given back meanwhile: other code may be
+// where some is that the observer knows.
+void Tracking::ForgetChangedCodeLocked(Carrier& carrier) {
+  if (!quiet_code_version_ || *quiet_code_version_ == space_.code_version()) return;
+  word_uses_.OnMappingsChanged();
+  Observer().OnFreshMemory(NumberOf(carrier), 0, kUserAddressEnd);
 }
 
 bool Tracking::WantsStart() {
@@ -302,6 +309,7 @@ void Tracking::StartAlone(Carrier& carrier) {
   const std::lock_guard lock(mutex_);
   CatchUpLocked(carrier, true);
   active_ = true;
+  ForgetChangedCodeLocked(carrier);
   UpdateAloneLocked();
   carrier.thread_page().tracking = 1;
   NewMomentLocked(carrier);
@@ -351,6 +359,7 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
   states_.clear();
   if (code_cache_) code_cache_->ForgetThreads();
   active_ = false;
+  quiet_code_version_ = space_.code_version();
   locks_.Clear();
   repeats_.RemoveAll();
   sector_uses_.RemoveAll();

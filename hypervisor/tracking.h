@@ -299,6 +299,7 @@ class Tracking {
   // Nothing that any thread has done need be told again: its filter's cells are void.
   void EndAllEpochsLocked();
   void Register(Carrier& carrier);
+  void ForgetChangedCodeLocked(Carrier& carrier);
   void UpdateAloneLocked() {
     alone_ = active() && threads_.size() == 1 && starting_ == 0 && !user_level_threads_.existed() &&
              !from_start_;
@@ -318,6 +319,8 @@ class Tracking {
   std::unique_ptr<const StaticRuntime> static_runtime_;
   std::unique_ptr<GuestCodeCache> code_cache_;
   std::atomic<bool> active_{false};
+  // AddressSpace::code_version when accesses ceased to count.
+  std::optional<std::uint64_t> quiet_code_version_;
   std::atomic<bool> alone_{false};  // only one thread is registered, tracking is active
   std::atomic<std::uint64_t> traps_{0}, chained_{0}, view_changes_{0};
 

@@ -201,6 +201,7 @@ void PageStates::Renew(std::uint64_t thread, const ForgetUse& forget_use) {
     if (may_be_handed_on || body.state == PageState::kTaken)
       owned.push_back({start, body.end, body.state, thread});
   }
+  if (owned.empty()) return;
   for (const PageRun& run : owned) {
     if (run.state == PageState::kTaken) {
       Set({run.start, run.end, PageState::kShared, 0});

@@ -895,7 +895,7 @@ bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
          SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
 }
 
-bool ExecutionEvents::MayOrderItself(std::span<const CodeRange> code) {
+bool ExecutionEvents::MayOrderItself(std::span<const Range> code) {
   // More is hardly ever without; to look takes some 10 ms for this.
   constexpr std::uint64_t kMostBytes = 2 << 20;
   if (!atomics_.empty()) return true;
@@ -903,7 +903,7 @@ bool ExecutionEvents::MayOrderItself(std::span<const CodeRange> code) {
   for (const auto& [start, end] : code) bytes += end - start;
   if (bytes > kMostBytes) return true;
   modules_.Refresh();  // what lies there now
-  return std::ranges::any_of(code, [this](const CodeRange& range) {
+  return std::ranges::any_of(code, [this](const Range& range) {
     const Module* const module = modules_.Find(range.start);
     if (module == nullptr || range.end > module->end) return true;
     std::vector<std::uint8_t> text(range.end - range.start);

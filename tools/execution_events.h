@@ -173,7 +173,7 @@ class ExecutionEvents : public ExecutionObserver {
     return std::exchange(newly_atomic_, {});
   }
   bool MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) override;
-  bool MayOrderItself(std::span<const CodeRange> code) override;
+  bool MayOrderItself(std::span<const Range> code) override;
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:

@@ -71,8 +71,9 @@ CodeCache::CodeCache(TranslatorOptions options)
   }
   EmitStubs();
   code_used_ = stubs_size_;
+  // Elsewhere zero stands for it: as a key it is that of address 0, which is looked for here only.
   auto* const pairs = reinterpret_cast<std::uint64_t*>(memory_.table);
-  for (std::uint64_t i = 0; i < kTableEntries; ++i) pairs[2 * i] = kNoKey;
+  for (std::uint64_t number = 0; number < kProbes; ++number) pairs[2 * number] = kNoKey;
 }
 
 CodeCache::~CodeCache() {

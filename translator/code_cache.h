@@ -284,7 +284,6 @@ class CodeCache {
   void ClearTable(std::uint64_t rip);
   // The pair with that number, which has a key, loses it.
   void Vacate(std::uint32_t number);
-  static constexpr std::uint64_t kTableEntries = CacheMemory::kTableSize / 16;
   void StoreDisplacement(std::uint64_t at, std::uint64_t target);
   void Remove(Region& region);
   // Null: the address is not in a region.
