@@ -68,8 +68,8 @@ std::int64_t AdaptivePolicy::Start(std::uint64_t now, std::uint32_t hot_after) {
   shortest_patience_ = patience_ = hot_after != 0 ? hot_after : kPatience;
   tries_ = 0;
   stays_until_tries_ = stays_between_tries_ = 1;
-  first_patience_ = std::max(starts_again_ ? first_patience_ / 2 : kFirstPatience, patience_);
-  starts_again_ = true;
+  first_patience_ =
+      std::max(first_patience_ != 0 ? first_patience_ / 2 : kFirstPatience, patience_);
   return stay_ = hot_after != 0 ? hot_after : first_patience_;
 }
 

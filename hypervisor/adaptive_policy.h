@@ -68,9 +68,8 @@ class AdaptivePolicy {
   // Accesses in the code cache before native code is tried again, and those of the present stay, or
   // of the last one, which differ in the first.
   std::int64_t patience_ = 0, shortest_patience_ = 0, stay_ = 0;
-  // How many it was to make when accesses began to count, and whether they have before.
+  // How many it was to make when accesses began to count last; 0: they never have.
   std::int64_t first_patience_ = 0;
-  bool starts_again_ = false;
   // Accesses in the code cache lately that the filter did not skip, and how many of them were
   // repeats; how many repeats there had been when the thread became native last.
   std::int64_t recent_accesses_ = 0, recent_repeats_ = 0;

@@ -66,7 +66,7 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
 // Takes pages out of a thread's table. Returns whether the thread, their owner, may have used them
 // in code that was not checked.
 bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
-  const bool known = AllPresent(carrier, run);
+  const bool known = !carrier.was_native() || AllPresent(carrier, run);
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
   // It may have become native, and used them, until just now.
   const bool unseen =
@@ -451,7 +451,7 @@ void AddressSpace::Renew(Carrier& carrier) {
   std::vector<PageRun> unseen;
   UsedPages all;
   states_->Renew(thread, [&](const PageRun& run) {
-    const bool known = AllPresent(carrier, run);
+    const bool known = !carrier.was_native() || AllPresent(carrier, run);
     const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
     if (carrier.was_native() && (!known || natively)) {
       if (!unseen.empty() && unseen.back().end == run.start) {
