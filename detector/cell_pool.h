@@ -77,7 +77,9 @@ class CellPool {
 
   Reference TakeFree(unsigned groups) {
     Reference& free = free_[groups - 1];
-    return std::exchange(free, *std::launder(reinterpret_cast<Reference*>(At(free))));
+    const Reference next = *std::launder(reinterpret_cast<Reference*>(At(free)));
+    if (next != 0) __builtin_prefetch(At(next), 1);  // which tells of the one behind it
+    return std::exchange(free, next);
   }
 
   void Free(Reference block, unsigned groups) {

@@ -51,6 +51,7 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   Line PrefetchLine(const Event&)
 //   Cell PrefetchCell(const Event&, Line)        null: not known, or not yet
 //   void PrefetchReaders(Cell), or, where the cell was null, Cell PrefetchByte(const Event&, Line)
+//   void PrefetchPast(const Event&), PrefetchMoreOfPast(const Event&)     of other events
 //     called in this order with events that follow soon; each brings in what the next one needs
 //   Cell FindCell(const Event&, Line)            at once; null: not known
 //   void OnPlain(const Event&, std::uint64_t index, Cell)            not null
@@ -102,6 +103,7 @@ class DetectorBase : public Detector {
     constexpr std::size_t kLineAhead = 36;
     constexpr std::size_t kCellAhead = 24;
     constexpr std::size_t kReadersAhead = 12;
+    constexpr std::size_t kPastAhead = 6;
     std::array<typename Derived::Line, kRing> lines;
     std::array<typename Derived::Cell, kRing> cells;
     Derived& detector = derived();
@@ -123,8 +125,14 @@ class DetectorBase : public Detector {
         lines[next % kRing] = detector.PrefetchLine(events[next]);
       if (const std::size_t next = i + kCellAhead; next < size) [[likely]]
         cells[next % kRing] = detector.PrefetchCell(events[next], lines[next % kRing]);
+      if (const std::size_t next = i + kPastAhead; next < size && !IsPlainAccess(events[next].kind))
+          [[unlikely]] {
+        detector.PrefetchMoreOfPast(events[next]);
+      }
       if (const std::size_t next = i + kReadersAhead; next < size && next >= unknown_before)
           [[likely]] {
+        if (!IsPlainAccess(events[next].kind)) [[unlikely]]
+          detector.PrefetchPast(events[next]);
         typename Derived::Cell& cell = cells[next % kRing];
         if (cell != nullptr) [[likely]] {
           detector.PrefetchReaders(cell);

@@ -200,7 +200,11 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
   }
   void OnPlain(const Event& event, std::uint64_t index);
   bool PrefetchesPages() const { return analysis_.PrefetchesPages(); }
-  void PrefetchPage(const Event& event) const { analysis_.PrefetchPage(event); }
+  void PrefetchPage(const Event& event) const {
+    if (IsAtomic(event.kind)) [[unlikely]]
+      PrefetchAtomicPage(event);
+    analysis_.PrefetchPage(event);
+  }
   Line PrefetchLine(const Event& event) {
     if (!IsPlainAccess(event.kind)) [[unlikely]]
       PrefetchOther(event);
@@ -218,6 +222,12 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
     return cell;
   }
   [[gnu::always_inline]] static void PrefetchReaders(Cell cell) { cell->Prefetch(); }
+  void PrefetchPast(const Event& other) {
+    if (IsAtomic(other.kind)) PrefetchAtomicPast(other);
+  }
+  void PrefetchMoreOfPast(const Event& other) {
+    if (IsAtomic(other.kind)) PrefetchMoreOfAtomicPast(other);
+  }
   [[gnu::always_inline]] Cell FindCell(const Event& event, Line line) const {
     return analysis_.FindCell(event, line);
   }

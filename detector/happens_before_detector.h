@@ -90,19 +90,26 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   bool Unprotected(const TimedAccess& /*prior*/, const Event& /*event*/) { return true; }
 
   // Hints, one after the other, that an access will be looked for among the atomic ones soon.
+  void PrefetchAtomicPage(const Event& event) const { atomics_.PrefetchPage(event.address); }
   void PrefetchAtomicLine(const Event& event) {
     __builtin_prefetch(atomics_.FindLine(event.address));
   }
   void PrefetchAtomicCell(const Event& event) {
     atomics_.PrefetchCells(atomics_.FindLine(event.address), event.address, event.size);
   }
+  void PrefetchAtomicPast(const Event& event) {
+    if (const Atomics* const cell = FindAtomicCell(event)) cell->Prefetch();
+  }
+  void PrefetchMoreOfAtomicPast(const Event& event) {
+    if (const Atomics* const cell = FindAtomicCell(event)) cell->PrefetchMore();
+  }
 
   // The same for events of locks.
   void PrefetchLock(const Event& event) const {
-    if (IsOfLock(event.kind)) synchronisation_.PrefetchLock(event.address);
+    if (IsAboutLock(event)) synchronisation_.PrefetchLock(event.address);
   }
   void PrefetchLockClock(const Event& event) const {
-    if (IsOfLock(event.kind)) synchronisation_.PrefetchLockClock(event.address);
+    if (IsAboutLock(event)) synchronisation_.PrefetchLockClock(event.address);
   }
 
   // The two sides of an atomic access as synchronisation, as far as its kind and order have them.
@@ -179,6 +186,13 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
  private:
   Derived& derived() { return static_cast<Derived&>(*this); }
+
+  static bool IsAboutLock(const Event& event) {
+    return IsOfLock(event.kind) || event.kind == EventKind::kLateRelease;
+  }
+  const Atomics* FindAtomicCell(const Event& event) const {
+    return atomics_.FindCells(atomics_.FindLine(event.address), event.address, event.size);
+  }
 
   template <class Knows>
   [[gnu::noinline]] void CheckAgainstThose(const Event& event, std::uint64_t index, Knows& knows) {

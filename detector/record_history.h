@@ -66,6 +66,11 @@ class RecordHistory {
     *room = record;
   }
 
+  // A hint that they are looked at soon.
+  void Prefetch() const {
+    if (InBlock()) __builtin_prefetch(block().records, 1);
+  }
+
   // Calls visit(const AccessRecord&) for each one.
   template <class Visit>
   void ForEach(Visit&& visit) const {

@@ -242,6 +242,7 @@ class ShadowMemory {
   void Forget(MayForget&& may_forget) {
     std::vector<std::uint64_t> emptied;
     ForEachPage(0, ~std::uint64_t{0}, [&](std::uint64_t base, Page& page) {
+      PrefetchCells(page);
       bool any = false;
       for (Line& line : page.lines) {
         if (line.HasOneCell() && may_forget(*AllOf(line))) ClearLine(line);
@@ -603,6 +604,35 @@ class ShadowMemory {
       all = all && line.HasOneCell() && may_join(*AllOf(page.lines[0]), *AllOf(line));
     }
     return all ? AllOf(page.lines[0]) : nullptr;
+  }
+
+  // Their blocks lie wherever there was room.
+  void PrefetchCells(Page& page) const {
+    for (const Line& line : page.lines) {
+      if (line.HasOneCell()) {
+        __builtin_prefetch(AllOf(line));
+        continue;
+      }
+      for (unsigned half = 0; half < 2; ++half) {
+        if (line.HasWordsIn(half)) __builtin_prefetch(CellOf(line, half * kGroup));
+      }
+    }
+    if constexpr (requires(const Cell& cell) { cell.PrefetchMore(); }) {
+      ForEachCell(page, [](const Cell& cell) { cell.Prefetch(); });
+      ForEachCell(page, [](const Cell& cell) { cell.PrefetchMore(); });
+    }
+  }
+  template <class Visit>
+  void ForEachCell(Page& page, Visit&& visit_cell) const {
+    const auto visit = [&](Cell& cell, std::uint64_t, std::uint64_t) { visit_cell(cell); };
+    for (Line& line : page.lines) {
+      if (line.HasOneCell()) {
+        visit_cell(*AllOf(line));
+        continue;
+      }
+      for (unsigned word = 0; word < kWordsPerLine; ++word)
+        PeekWord(PlaceIn(line, word * kWordSize), 0, 0, kWordSize, visit);
+    }
   }
 
   template <class Is>

@@ -325,9 +325,10 @@ class Synchronisation {
     std::uint64_t address = 0;
     Lock* lock = nullptr;
   };
-  using KnownLocks = std::array<KnownLock, 4096>;
+  static constexpr int kKnownLockBits = 14;
+  using KnownLocks = std::array<KnownLock, std::size_t{1} << kKnownLockBits>;
   static std::size_t KnownLockSlot(std::uint64_t address) {
-    return address * 0x9e3779b97f4a7c15 >> 52;
+    return address * 0x9e3779b97f4a7c15 >> (64 - kKnownLockBits);
   }
   Lock* KnownLockAt(std::uint64_t address) const {
     if (!known_locks_) return nullptr;

@@ -61,6 +61,14 @@ class RepeatTables {
   // The write, which the thread has told of, is plain, and so is whatever its site does: repeating
   // it need not be told.
   void Grant(unsigned slot, const AccessSite& site, std::uint64_t address);
+  // Hints that Grant, and Touch, follow soon for an access there.
+  static void PrefetchLine(unsigned slot, std::uint64_t address) {
+    const std::uint32_t index = agent::IndexOf(address / agent::kRepeatBlock);
+    __builtin_prefetch(&agent::TableOf(slot)[agent::LineOf(index, agent::LineMaskOf(slot))].entry);
+  }
+  static void PrefetchUse(std::uint64_t address) {
+    __builtin_prefetch(&agent::Repeats().use[agent::IndexOf(address / agent::kRepeatBlock)]);
+  }
   // The access, which the thread has told of last, was none after all.
   static void Untell(unsigned slot, const AccessSite& site, std::uint64_t address);
   // The thread that is `user` (agent::BlockUse) touches [address, address + size), seen by the

@@ -371,6 +371,26 @@ void Tracking::OnForkedChild(Carrier& survivor, pid_t tid) {
 
 // --- events
 
+// What events to come are accesses of, mostly: memory that is far away by then.
+inline void Tracking::PrefetchLocked(const Queue& queue) {
+  constexpr std::uint64_t kSoon = 6, kLater = 12, kMuchLater = 18;
+  const std::uint64_t left = queue.head - queue.tail;
+  const auto ahead = [&](std::uint64_t events) -> const agent::QueuedEvent& {
+    return queue.entries[(queue.tail + events) % TRAPLINE_QUEUE_ENTRIES];
+  };
+  if (left > kMuchLater) word_uses_.PrefetchPage(ahead(kMuchLater).address);
+  if (left > kLater) {
+    const agent::QueuedEvent& event = ahead(kLater);
+    __builtin_prefetch(reinterpret_cast<const void*>(event.ip));  // its site
+    word_uses_.PrefetchWords(event.address);
+    if (queue.state->repeat_slot)
+      RepeatTables::PrefetchLine(*queue.state->repeat_slot, event.address);
+  }
+  if (left <= kSoon) return;
+  const std::uint64_t address = ahead(kSoon).address;
+  if (word_uses_.PrefetchAtomic(address) && repeats_.started()) RepeatTables::PrefetchUse(address);
+}
+
 // All events in one order: of the threads' queues, each of which is in order, the earliest first.
 // What the slow path queues has the number of the next event: it comes before that one.
 void Tracking::DrainLocked() {
@@ -419,11 +439,7 @@ void Tracking::DrainLocked() {
     const std::uint64_t begin = queue.tail;
     do {
       const agent::QueuedEvent& event = queue.entries[queue.tail % TRAPLINE_QUEUE_ENTRIES];
-      constexpr unsigned kAhead = 8;  // the site of an access, mostly
-      const agent::QueuedEvent& ahead =
-          queue.entries[(queue.tail + kAhead) % TRAPLINE_QUEUE_ENTRIES];
-      __builtin_prefetch(reinterpret_cast<const void*>(ahead.ip));
-      word_uses_.Prefetch(ahead.address);
+      PrefetchLocked(queue);
       handled_ = std::max(handled_, event.sequence + 1);
       if (event.kind == TRAPLINE_QUEUED_TICK) {
         TickLocked(queue.thread, *queue.state, event.sequence);

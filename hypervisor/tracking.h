@@ -274,6 +274,8 @@ class Tracking {
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
   void DrainLocked();
+  struct Queue;
+  void PrefetchLocked(const Queue& queue);
   bool DrainWhileIdle();
   void CatchUpLocked(Carrier& carrier, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);

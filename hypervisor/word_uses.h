@@ -67,15 +67,24 @@ class WordUses {
       FillPage(cached, page);
     return cached;
   }
-  // A hint that the word is looked for, or plainly written, soon.
-  void Prefetch(std::uint64_t word) const {
-    const std::uint64_t page = AlignDown(word, kPageSize);
-    const Page& cached = cached_pages_[page / kPageSize % kCachedPages];
-    if (cached.page != page) {
-      words_.Prefetch(page / kPageSize);
-    } else if (cached.words != nullptr) {
-      cached.words->plainly_written.Prefetch(word % kPageSize);
-    }
+  // Hints, with some time between one and the next, that the word is looked for, or plainly
+  // written, soon.
+  void PrefetchPage(std::uint64_t word) const {
+    if (Cached(word).page != AlignDown(word, kPageSize)) words_.Prefetch(word / kPageSize);
+  }
+  void PrefetchWords(std::uint64_t word) const {
+    const Page& cached = Cached(word);
+    const bool known = cached.page == AlignDown(word, kPageSize);
+    const PageWords* const words = known ? cached.words : words_.Find(word / kPageSize);
+    if (words == nullptr) return;
+    words->plainly_written.Prefetch(word % kPageSize);
+    if (!known) __builtin_prefetch(&words->atomic);
+  }
+  // Whether there are words nearby that atomic operations have used.
+  bool PrefetchAtomic(std::uint64_t word) {
+    const Page& page = PageOf(word);
+    if (page.has_atomic) page.words->atomic.Prefetch(word % kPageSize);
+    return page.has_atomic;
   }
   // What is known of the words of the page at this address; null: nothing.
   PageWords* Find(std::uint64_t page) const { return words_.Find(page / kPageSize); }
@@ -146,6 +155,10 @@ class WordUses {
   void Clear();
 
  private:
+  // The page of the address, or another one.
+  const Page& Cached(std::uint64_t address) const {
+    return cached_pages_[address / kPageSize % kCachedPages];
+  }
   void FillPage(Page& cached, std::uint64_t page);
   // Asks debug info unless it has denied it before.
   bool AskIfAtomicVariable(Page& page, std::uint64_t address);
