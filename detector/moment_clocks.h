@@ -48,7 +48,10 @@ class MomentClocks {
   }
   // The thread has ended. Of many threads little is kept.
   void End(const ThreadClock& thread) {
-    if (thread.thread < releases_.size()) releases_[thread.thread].Keep(kKeptAtEnd);
+    if (thread.thread < releases_.size()) {
+      releases_[thread.thread].Keep(kKeptAtEnd);
+      releases_[thread.thread].moments.shrink_to_fit();
+    }
     if (thread.thread < learnt_.size()) learnt_[thread.thread] = {};
   }
 
@@ -110,7 +113,7 @@ class MomentClocks {
       if (moments.size() <= count) return;
       const auto kept = moments.end() - static_cast<std::ptrdiff_t>(count);
       forgotten = kept[-1];
-      moments = std::vector<Clock>(kept, moments.end());
+      moments.erase(moments.begin(), kept);
     }
   };
 

@@ -24,9 +24,6 @@ class PageIndex {
     }
   }
 
-  // Whether Find has to wait for the table, which is larger than the processor's second-level cache
-  // has room for: of a smaller one that is thin few lines are in use.
-  bool IsLarge() const { return slots_.size() * sizeof(Slot) > std::size_t{1} << 17; }
   // A hint that Find(number) comes soon.
   [[gnu::always_inline]] void Prefetch(std::uint64_t number) const {
     __builtin_prefetch(&slots_[HomeOf(number)]);

@@ -108,9 +108,10 @@ class ShadowMemory {
 
   // Hints, one after the other with some time in between, that the cell of `address`, and before
   // that its line, will be asked for. The first one is worth while in large memories.
-  bool PrefetchesPages() const { return pages_.IsLarge(); }
+  bool PrefetchesPages() const { return regions_.size() > kFewRegions; }
   [[gnu::always_inline]] void PrefetchPage(std::uint64_t address) const {
-    pages_.Prefetch(address / kPageSize);
+    if (const Region* const region = region_index_.Find(address / kRegionSize))
+      __builtin_prefetch(&region->pages[address % kRegionSize / kPageSize]);
   }
   // As FindCells, but null for a byte's cell, which is another step away.
   [[gnu::always_inline]] Cell* PrefetchCells(const Line* line, std::uint64_t address,
@@ -271,6 +272,7 @@ class ShadowMemory {
   static constexpr unsigned kLineSize = 64;
   static constexpr unsigned kPageSize = 4096;
   static constexpr unsigned kRegionSize = 1 << 24;
+  static constexpr std::size_t kFewRegions = 4;  // their pages are found in a cache, mostly
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
 
@@ -721,11 +723,12 @@ class ShadowMemory {
   }
 
   void ErasePage(std::uint64_t address) {
-    const auto found = regions_.find(address / kRegionSize);
-    Region& region = *found->second;
+    const std::uint64_t number = address / kRegionSize;
+    Region& region = *region_index_.Find(number);
     DeletePage(std::exchange(region.pages[address % kRegionSize / kPageSize], nullptr));
-    pages_.Erase(address / kPageSize);
-    if (--region.count == 0) regions_.erase(found);
+    if (--region.count > 0) return;
+    region_index_.Erase(number);
+    regions_.erase(number);
   }
 
   void DeletePage(Page* page) {
@@ -754,7 +757,8 @@ class ShadowMemory {
   }
 
   [[gnu::always_inline]] Page* FindPage(std::uint64_t address) const {
-    return pages_.Find(address / kPageSize);
+    const Region* const region = region_index_.Find(address / kRegionSize);
+    return region == nullptr ? nullptr : region->pages[address % kRegionSize / kPageSize];
   }
 
   Line& LineFor(std::uint64_t address) {
@@ -794,12 +798,14 @@ class ShadowMemory {
 
   [[gnu::noinline]] Page* MakePage(std::uint64_t address) {
     const std::uint64_t number = address / kRegionSize;
-    std::unique_ptr<Region>& region = regions_[number];
-    if (!region) region = std::make_unique<Region>();
+    Region* region = region_index_.Find(number);
+    if (region == nullptr) {
+      region = (regions_[number] = std::make_unique<Region>()).get();
+      region_index_.Insert(number, region);
+    }
     ++region->count;
     Page* const page = page_pool_.New();
     region->pages[address % kRegionSize / kPageSize] = page;
-    pages_.Insert(address / kPageSize, page);
     if (!pages_of_one_.empty()) {
       if (const auto one = pages_of_one_.find(address / kPageSize); one != pages_of_one_.end()) {
         for (Line& line : page->lines) MakeAll(line, one->second);
@@ -812,7 +818,7 @@ class ShadowMemory {
   Pool cells_;
   CellPool<Cell, 1> line_cells_;
   SlabPool<Page> page_pool_;
-  PageIndex<Page> pages_;
+  PageIndex<Region> region_index_;                            // by number
   std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // the same in order
   std::map<std::uint64_t, Cell> pages_of_one_;  // by number: the others, which have one cell each
   std::uint64_t lines_version_ = 0;             // with which the other one changes, too
