@@ -63,7 +63,7 @@ class SparsePageBits {
  public:
   // False: none is set.
   bool may_be_set() const { return bits_ != nullptr; }
-  // A hint that `at` is asked for soon, if any is set.
+  // A hint that `at` is asked for soon. Only if may_be_set().
   void Prefetch(std::uint64_t at) const { bits_->Prefetch(at); }
   bool test(std::uint64_t at) const { return bits_ != nullptr && bits_->test(at); }
   void set(std::uint64_t at) {

@@ -386,7 +386,7 @@ inline void Tracking::PrefetchLocked(const Queue& queue) {
     if (queue.state->repeat_slot)
       RepeatTables::PrefetchLine(*queue.state->repeat_slot, event.address);
   }
-  if (left <= kSoon) return;
+  if (left <= kSoon || ahead(kSoon).kind != TRAPLINE_QUEUED_ACCESS) return;
   const std::uint64_t address = ahead(kSoon).address;
   if (word_uses_.PrefetchAtomic(address) && repeats_.started()) RepeatTables::PrefetchUse(address);
 }

@@ -80,7 +80,8 @@ class WordUses {
     words->plainly_written.Prefetch(word % kPageSize);
     if (!known) __builtin_prefetch(&words->atomic);
   }
-  // Whether there are words nearby that atomic operations have used.
+  // For accesses only: asks for the page. Whether there are words nearby that atomic operations
+  // have used.
   bool PrefetchAtomic(std::uint64_t word) {
     const Page& page = PageOf(word);
     if (page.has_atomic) page.words->atomic.Prefetch(word % kPageSize);
