@@ -222,12 +222,6 @@ class FastTrack final : public HappensBeforeDetector<FastTrack, MomentClocks, Mo
     return cell;
   }
   [[gnu::always_inline]] static void PrefetchReaders(Cell cell) { cell->Prefetch(); }
-  void PrefetchPast(const Event& other) {
-    if (IsAtomic(other.kind)) PrefetchAtomicPast(other);
-  }
-  void PrefetchMoreOfPast(const Event& other) {
-    if (IsAtomic(other.kind)) PrefetchMoreOfAtomicPast(other);
-  }
   [[gnu::always_inline]] Cell FindCell(const Event& event, Line line) const {
     return analysis_.FindCell(event, line);
   }

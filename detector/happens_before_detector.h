@@ -79,6 +79,14 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     CheckAgainstAtomics(event, index, [](ThreadId) { return false; });
   }
 
+  // As DetectorBase has them.
+  void PrefetchPast(const Event& event) const {
+    if (const Atomics* const cell = FindAtomicCell(event)) cell->Prefetch();
+  }
+  void PrefetchMoreOfPast(const Event& event) const {
+    if (const Atomics* const cell = FindAtomicCell(event)) cell->PrefetchMore();
+  }
+
  protected:
   using Atomics = typename AtomicMemory::Cell;
 
@@ -89,19 +97,14 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   LocksetId LocksetOf(const Event& /*event*/) { return kEmptyLockset; }
   bool Unprotected(const TimedAccess& /*prior*/, const Event& /*event*/) { return true; }
 
-  // Hints, one after the other, that an access will be looked for among the atomic ones soon.
+  // Hints, one after the other, that an access will be looked for among the atomic ones soon, and
+  // then PrefetchPast and PrefetchMoreOfPast.
   void PrefetchAtomicPage(const Event& event) const { atomics_.PrefetchPage(event.address); }
   void PrefetchAtomicLine(const Event& event) {
     __builtin_prefetch(atomics_.FindLine(event.address));
   }
   void PrefetchAtomicCell(const Event& event) {
     atomics_.PrefetchCells(atomics_.FindLine(event.address), event.address, event.size);
-  }
-  void PrefetchAtomicPast(const Event& event) {
-    if (const Atomics* const cell = FindAtomicCell(event)) cell->Prefetch();
-  }
-  void PrefetchMoreOfAtomicPast(const Event& event) {
-    if (const Atomics* const cell = FindAtomicCell(event)) cell->PrefetchMore();
   }
 
   // The same for events of locks.
@@ -190,7 +193,9 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   static bool IsAboutLock(const Event& event) {
     return IsOfLock(event.kind) || event.kind == EventKind::kLateRelease;
   }
+  // Null: the event is no atomic access, or the first one there.
   const Atomics* FindAtomicCell(const Event& event) const {
+    if (!IsAtomic(event.kind)) return nullptr;
     return atomics_.FindCells(atomics_.FindLine(event.address), event.address, event.size);
   }
 

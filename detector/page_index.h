@@ -1,4 +1,4 @@
-// What is known of pages, by their numbers.
+// What is known of pages, or of larger pieces of memory, by their numbers.
 #pragma once
 
 #include <cstddef>

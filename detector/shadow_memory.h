@@ -27,7 +27,9 @@ namespace trapline {
 // Cell: default-constructed = no history; copyable. If it has bool HasHistoryOf(const Cell&) const,
 // cells that were cut and have the same history again are merged; if it has bool empty() const,
 // which is true of one without a history, words of which only some bytes are accessed need not be
-// cut. Addresses and sizes are bytes; address + size must stay below 2^64 - 4096. Not thread-safe.
+// cut; if it has PrefetchMore() const after Prefetch() const, hints that bring in what it leads to,
+// Forget gives them. Addresses and sizes are bytes; address + size must stay below 2^64 - 4096. Not
+// thread-safe.
 template <class Cell>
 class ShadowMemory {
  public:
@@ -243,7 +245,7 @@ class ShadowMemory {
   void Forget(MayForget&& may_forget) {
     std::vector<std::uint64_t> emptied;
     ForEachPage(0, ~std::uint64_t{0}, [&](std::uint64_t base, Page& page) {
-      PrefetchCells(page);
+      PrefetchPageCells(base, page);
       bool any = false;
       for (Line& line : page.lines) {
         if (line.HasOneCell() && may_forget(*AllOf(line))) ClearLine(line);
@@ -272,7 +274,8 @@ class ShadowMemory {
   static constexpr unsigned kLineSize = 64;
   static constexpr unsigned kPageSize = 4096;
   static constexpr unsigned kRegionSize = 1 << 24;
-  static constexpr std::size_t kFewRegions = 4;  // their pages are found in a cache, mostly
+  // What tells where the pages of so many regions are (32 KiB each) is in a cache, mostly.
+  static constexpr std::size_t kFewRegions = 4;
   static constexpr unsigned kWordsPerLine = kLineSize / kWordSize;
   static constexpr unsigned kLinesPerPage = kPageSize / kLineSize;
 
@@ -608,8 +611,9 @@ class ShadowMemory {
     return all ? AllOf(page.lines[0]) : nullptr;
   }
 
-  // Their blocks lie wherever there was room.
-  void PrefetchCells(Page& page) const {
+  // Hints that all cells of the page at `base` are looked at soon: their blocks lie wherever there
+  // was room.
+  void PrefetchPageCells(std::uint64_t base, const Page& page) {
     for (const Line& line : page.lines) {
       if (line.HasOneCell()) {
         __builtin_prefetch(AllOf(line));
@@ -620,20 +624,10 @@ class ShadowMemory {
       }
     }
     if constexpr (requires(const Cell& cell) { cell.PrefetchMore(); }) {
-      ForEachCell(page, [](const Cell& cell) { cell.Prefetch(); });
-      ForEachCell(page, [](const Cell& cell) { cell.PrefetchMore(); });
-    }
-  }
-  template <class Visit>
-  void ForEachCell(Page& page, Visit&& visit_cell) const {
-    const auto visit = [&](Cell& cell, std::uint64_t, std::uint64_t) { visit_cell(cell); };
-    for (Line& line : page.lines) {
-      if (line.HasOneCell()) {
-        visit_cell(*AllOf(line));
-        continue;
-      }
-      for (unsigned word = 0; word < kWordsPerLine; ++word)
-        PeekWord(PlaceIn(line, word * kWordSize), 0, 0, kWordSize, visit);
+      const auto first = [](Cell& cell, std::uint64_t, std::uint64_t) { cell.Prefetch(); };
+      const auto then = [](Cell& cell, std::uint64_t, std::uint64_t) { cell.PrefetchMore(); };
+      ForEachExisting(base, kPageSize, first);
+      ForEachExisting(base, kPageSize, then);
     }
   }
 

@@ -300,7 +300,7 @@ class AddressSpace {
   Carrier* CarrierOf(std::uint64_t logical_thread);
   bool Revoke(Carrier& carrier, const PageRun& run);
   void DropTranslations(const UsedPages& pages);
-  bool AllPresent(Carrier& carrier, const PageRun& run);
+  bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region);

@@ -66,7 +66,7 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
 // Takes pages out of a thread's table. Returns whether the thread, their owner, may have used them
 // in code that was not checked.
 bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
-  const bool known = !carrier.was_native() || AllPresent(carrier, run);
+  const bool known = NativeUseIsKnown(carrier, run);
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
   // It may have become native, and used them, until just now.
   const bool unseen =
@@ -105,9 +105,10 @@ void AddressSpace::OnForkedChild(bool shared_descriptors) {
   notifier_.OnForkedChild(shared_descriptors);
 }
 
-// Whether the thread's table has all of the pages, so that it is known which ones were used: rights
-// that change make them absent.
-bool AddressSpace::AllPresent(Carrier& carrier, const PageRun& run) {
+// Whether it is known which of the pages the thread has used natively: none if it never was native;
+// else its table must have all of them, which rights that change make absent.
+bool AddressSpace::NativeUseIsKnown(Carrier& carrier, const PageRun& run) {
+  if (!carrier.was_native()) return true;
   const PageTable& table = carrier.view(View::kClosed);
   for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
     if (table.Lookup({page}) == 0) return false;
@@ -451,7 +452,7 @@ void AddressSpace::Renew(Carrier& carrier) {
   std::vector<PageRun> unseen;
   UsedPages all;
   states_->Renew(thread, [&](const PageRun& run) {
-    const bool known = !carrier.was_native() || AllPresent(carrier, run);
+    const bool known = NativeUseIsKnown(carrier, run);
     const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
     if (carrier.was_native() && (!known || natively)) {
       if (!unseen.empty() && unseen.back().end == run.start) {

@@ -62,7 +62,7 @@ class WordUses {
   // The page of the address. The reference is good until another page is asked for.
   Page& PageOf(std::uint64_t address) {
     const std::uint64_t page = AlignDown(address, kPageSize);
-    Page& cached = cached_pages_[page / kPageSize % kCachedPages];
+    Page& cached = cached_pages_[CachedAt(address)];
     if (cached.page != page) [[unlikely]]
       FillPage(cached, page);
     return cached;
@@ -70,10 +70,11 @@ class WordUses {
   // Hints, with some time between one and the next, that the word is looked for, or plainly
   // written, soon.
   void PrefetchPage(std::uint64_t word) const {
-    if (Cached(word).page != AlignDown(word, kPageSize)) words_.Prefetch(word / kPageSize);
+    if (cached_pages_[CachedAt(word)].page != AlignDown(word, kPageSize))
+      words_.Prefetch(word / kPageSize);
   }
   void PrefetchWords(std::uint64_t word) const {
-    const Page& cached = Cached(word);
+    const Page& cached = cached_pages_[CachedAt(word)];
     const bool known = cached.page == AlignDown(word, kPageSize);
     const PageWords* const words = known ? cached.words : words_.Find(word / kPageSize);
     if (words == nullptr) return;
@@ -156,10 +157,7 @@ class WordUses {
   void Clear();
 
  private:
-  // The page of the address, or another one.
-  const Page& Cached(std::uint64_t address) const {
-    return cached_pages_[address / kPageSize % kCachedPages];
-  }
+  static std::size_t CachedAt(std::uint64_t address) { return address / kPageSize % kCachedPages; }
   void FillPage(Page& cached, std::uint64_t page);
   // Asks debug info unless it has denied it before.
   bool AskIfAtomicVariable(Page& page, std::uint64_t address);

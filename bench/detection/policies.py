@@ -8,7 +8,6 @@ the compressors are the distribution's, with two threads, natively and under eac
 import argparse
 import json
 import os
-import random
 import re
 import statistics
 import subprocess
@@ -18,6 +17,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "programs"))
+from catalogue import write_text  # noqa: E402
+SHOWN = 8  # names of cases
 POLICIES = ("exact", "adaptive", "write-shared", "shared")
 # name, arguments, MiB of text
 COMPRESSORS = [("pigz", ["-p2", "-c"], 3), ("xz", ["-T2", "-0", "-c", "--block-size=256KiB"], 1), ("pbzip2", ["-p2", "-k", "-c", "-1"], 1)]
@@ -69,9 +71,8 @@ def time_of(command, text):
 
 def measure(options, scratch):
     """{compressor: {policy or None: seconds}}"""
-    draw = random.Random(1)
-    vocabulary = ["".join(draw.choices("etaoinshrdlu", k=draw.randint(2, 10))) for _ in range(5000)]
-    text = " ".join(draw.choices(vocabulary, k=500_000)).encode()
+    write_text(scratch, 0.25)
+    text = Path(scratch, "text").read_bytes()
     times = {}
     for name, arguments, size in COMPRESSORS:
         path = Path(scratch, f"text-{size}")
@@ -105,7 +106,7 @@ def main():
     options.trapline = options.trapline.resolve()
 
     with tempfile.TemporaryDirectory() as scratch:
-        times = measure(options, scratch)
+        times = measure(options, Path(scratch))
     suites = {"tests/races": judge_races} | ({} if options.no_conformance else {"tests/conformance": judge_conformance})
     found, cells = {}, {policy: [] for policy in options.policies}
     for suite, judge in suites.items():
@@ -117,8 +118,8 @@ def main():
             print(f"{suite}, {policy}: {cells[policy][-1]}", flush=True)
             for what, those in (("missed", missed), ("false alarm", alarms)):
                 if those:
-                    more = f" and {len(those) - 8} more" if len(those) > 8 else ""
-                    print(f"    {what}: {', '.join(those[:8])}{more}", flush=True)
+                    more = f" and {len(those) - SHOWN} more" if len(those) > SHOWN else ""
+                    print(f"    {what}: {', '.join(those[:SHOWN])}{more}", flush=True)
     print()
     print("| policy | " + " | ".join([*suites, *(f"{name}, s" for name in times)]) + " |")
     print("|---" * (1 + len(suites) + len(times)) + "|")
