@@ -13,8 +13,8 @@
 
 namespace trapline {
 
-// From which moment on a thread's clock was what. Eight bytes for each change of it: a program
-// that releases locks all the time has hundreds of thousands. Not thread-safe.
+// From which moment on a thread's clock was what. Five bytes for most changes of it: a program that
+// releases locks all the time has hundreds of thousands. Not thread-safe.
 class MomentHistory {
  public:
   // So many changes at least are kept, the latest ones.
@@ -39,11 +39,12 @@ class MomentHistory {
     auto piece = PieceAfter(moment);
     if (piece != pieces_.begin() && std::prev(piece)->latest_moment() >= moment) --piece;
     if (piece == pieces_.end()) return std::nullopt;
-    const std::vector<Change>& changes = piece->changes;
-    const std::size_t at = piece->Before(moment > piece->moment ? moment - piece->moment : 0);
-    if (at + 1 < changes.size() && changes[at + 1].moment != changes[at].moment)
-      return piece->clock + changes[at].clock;
-    return ClockAt(piece->moment + changes[at].moment);
+    const Place place = piece->FirstFrom(moment > piece->moment ? moment - piece->moment : 0);
+    const Change change = piece->At(place);
+    const Place next{place.group, place.number + 1};
+    if (next.number < piece->changes.size() && piece->At(next).moment != change.moment)
+      return piece->clock + change.clock;
+    return ClockAt(piece->moment + change.moment);
   }
 
   // The clock at `moment`; nothing if that is before all that is kept.
@@ -51,49 +52,85 @@ class MomentHistory {
     const auto after = PieceAfter(moment);
     if (after == pieces_.begin()) return std::nullopt;
     const Piece& piece = *std::prev(after);
-    const std::size_t later = piece.Before(moment - piece.moment + 1);
-    return piece.clock + piece.changes[later - 1].clock;  // the first change is at 0
+    const Place later = piece.FirstFrom(moment - piece.moment + 1);  // the first change is at 0
+    return piece.clock + piece.At({later.group, later.number - 1}).clock;
   }
 
  private:
   static constexpr std::size_t kInPiece = 4096;
-  static constexpr std::size_t kStep = 16;
+  // A group has so many changes, fewer where they lie far apart.
+  static constexpr std::uint32_t kMostInGroup = 16;
 
   // Both from those of the piece.
   struct Change {
     std::uint32_t moment;
     std::uint32_t clock;
   };
+  // Both from those of the group's first one.
+  struct NearChange {
+    std::uint16_t moment;
+    std::uint16_t clock;
+  };
+  struct Group {
+    std::uint32_t clock;  // of its first change
+    std::uint32_t first;  // which one that is
+  };
+  // A change, and its group or one before that.
+  struct Place {
+    std::size_t group, number;
+  };
   struct Piece {
     std::uint64_t moment;
     Clock clock;
-    std::vector<Change> changes{};
-    // The moments of every kStep'th change, the first left out: who looks for one waits for two
-    // distant cache lines instead of one for each halving.
-    std::vector<std::uint32_t> steps{};
+    std::vector<NearChange> changes{};
+    // The moments of the groups' first changes, apart from all else: who looks for one waits for
+    // two distant cache lines instead of one for each halving.
+    std::vector<std::uint32_t> group_moments{};
+    std::vector<Group> groups{};
 
     void Add(std::uint64_t at, Clock value) {
-      const Change change{static_cast<std::uint32_t>(at - moment),
-                          static_cast<std::uint32_t>(value - clock)};
-      if (changes.size() % kStep == 0 && !changes.empty()) steps.push_back(change.moment);
-      changes.push_back(change);
+      const auto to_moment = static_cast<std::uint32_t>(at - moment);
+      const auto to_clock = static_cast<std::uint32_t>(value - clock);
+      if (!HasRoom(to_moment, to_clock)) {
+        group_moments.push_back(to_moment);
+        groups.push_back({to_clock, static_cast<std::uint32_t>(changes.size())});
+      }
+      changes.push_back({static_cast<std::uint16_t>(to_moment - group_moments.back()),
+                         static_cast<std::uint16_t>(to_clock - groups.back().clock)});
     }
-    // How many changes are before `wanted`.
-    std::size_t Before(std::uint64_t wanted) const {
-      const auto step = std::lower_bound(steps.begin(), steps.end(), wanted);
-      const std::size_t first = static_cast<std::size_t>(step - steps.begin()) * kStep;
-      const std::size_t end = std::min(first + kStep, changes.size());
-      std::size_t before = first;
-      for (std::size_t i = first; i < end; ++i) before += changes[i].moment < wanted ? 1 : 0;
-      return before;
+    // Whether the last group can take that change, too.
+    bool HasRoom(std::uint32_t to_moment, std::uint32_t to_clock) const {
+      constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();
+      return !groups.empty() && changes.size() - groups.back().first < kMostInGroup &&
+             to_moment - group_moments.back() <= kMost && to_clock - groups.back().clock <= kMost;
+    }
+    // The first change at `wanted` or later, in the group of the one before it or in the next one.
+    Place FirstFrom(std::uint64_t wanted) const {
+      const auto later = std::lower_bound(group_moments.begin(), group_moments.end(), wanted);
+      if (later == group_moments.begin()) return {0, 0};
+      const auto next = static_cast<std::size_t>(later - group_moments.begin());
+      const std::size_t first = groups[next - 1].first;
+      const std::size_t end = next < groups.size() ? groups[next].first : changes.size();
+      const std::uint64_t from = group_moments[next - 1];
+      std::size_t number = first;
+      for (std::size_t i = first; i < end; ++i) number += from + changes[i].moment < wanted ? 1 : 0;
+      return {next - 1, number};
+    }
+    Change At(Place place) const {
+      auto [group, number] = place;
+      while (group + 1 < groups.size() && groups[group + 1].first <= number) ++group;
+      return {group_moments[group] + changes[number].moment,
+              groups[group].clock + changes[number].clock};
     }
 
     bool Has(std::uint64_t at, Clock value) const {
       constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
       return changes.size() < kInPiece && at - moment <= kMost && value - clock <= kMost;
     }
-    std::uint64_t latest_moment() const { return moment + changes.back().moment; }
-    Clock LatestClock() const { return clock + changes.back().clock; }
+    std::uint64_t latest_moment() const {
+      return moment + group_moments.back() + changes.back().moment;
+    }
+    Clock LatestClock() const { return clock + groups.back().clock + changes.back().clock; }
   };
 
   // The first piece that begins after `moment`.

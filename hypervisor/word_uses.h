@@ -52,8 +52,8 @@ class WordUses {
 
     bool broken = false;  // plainly written by somebody else
     // Threads that did an exchange on it, as locks are taken, or may have, unseen; further ones are
-    // in further_lockers_. Most words have few, and there may be many words.
-    std::array<ThreadId, 2> lockers = {kNobody, kNobody};
+    // in further_lockers_. Four take no more memory in a map than two: malloc rounds up.
+    std::array<ThreadId, 4> lockers = {kNobody, kNobody, kNobody, kNobody};
   };
 
   // The observer is asked what debug info says.

@@ -133,7 +133,7 @@ struct CheckedHistory {
   CheckedHistory& operator=(const CheckedHistory& other) {
     Check();
     other.Check();
-    steps = other.steps;
+    if (this != &other) steps = other.steps;
     return *this;
   }
   ~CheckedHistory() {
@@ -588,8 +588,10 @@ TEST(AccessRecordTest, KeepsMomentAndPlace) {
 TEST(ChunkedArrayTest, KeepsValuesWhereTheyAre) {
   ChunkedArray<std::shared_ptr<int>> array;
   const auto shared = std::make_shared<int>(5);
+  constexpr int kAdded = 20'000;
   std::vector<const std::shared_ptr<int>*> added;
-  for (int i = 0; i < 20'000; ++i)
+  added.reserve(kAdded);
+  for (int i = 0; i < kAdded; ++i)
     added.push_back(&(i % 3 == 0   ? array.Add()
                       : i % 3 == 1 ? array.Add(array[0])
                                    : array.Add(shared)));
@@ -775,7 +777,7 @@ TEST(MomentAtomicsTest, WhatHasNoNumberIsNotRemembered) {
 
 TEST(MomentHistoryTest, AgreesWithAMap) {
   for (const std::uint64_t farthest :
-       {std::uint64_t{3}, std::uint64_t{1} << 20, std::uint64_t{1} << 33}) {
+       {std::uint64_t{3}, std::uint64_t{1} << 14, std::uint64_t{1} << 20, std::uint64_t{1} << 33}) {
     std::mt19937_64 random(farthest);
     MomentHistory history;
     std::map<std::uint64_t, Clock> expected;
@@ -795,6 +797,12 @@ TEST(MomentHistoryTest, AgreesWithAMap) {
         ASSERT_FALSE(found) << wanted;
       } else {
         ASSERT_EQ(found, std::prev(next)->second) << wanted;
+      }
+      const auto change = expected.lower_bound(wanted);
+      const auto led_to = history.ClockAfter(wanted);
+      ASSERT_EQ(led_to.has_value(), change != expected.end()) << wanted;
+      if (led_to) {
+        ASSERT_EQ(*led_to, change->second) << wanted;
       }
     }
     EXPECT_EQ(history.latest_moment(), expected.rbegin()->first);
