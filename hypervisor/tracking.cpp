@@ -1259,6 +1259,12 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64
   WatchSettledLocked(thread, word);
 }
 
+// Of one that is longer than a word (cmpxchg16b): all its words.
+void Tracking::NoteAtomicWordsLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  for (std::uint64_t at = address; at < address + size; at += kWord)
+    NoteAtomicLocked(thread, at, std::min(kWord, address + size - at));
+}
+
 // Who found the sector settled just before it was touched for this may read just after the release
 // what it finds there.
 void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
@@ -1287,6 +1293,7 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
   if (access.size > kWord) {
+    if (access.atomic || atomic_by_debug_info) NoteAtomicWordsLocked(thread, word, access.size);
     return access.atomic           ? locked
            : !atomic_by_debug_info ? plain
            : access.write          ? EventKind::kAtomicWrite
@@ -1437,8 +1444,8 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
   for (const Range& range : parts) {
     space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
       const std::uint64_t length = part.end - part.start;
-      if (IsAtomic(event) && length <= kWord)
-        NoteAtomicLocked(NumberOf(carrier), part.start, length);
+      if (IsAtomic(event) && length <= 2 * kWord)
+        NoteAtomicWordsLocked(NumberOf(carrier), part.start, length);
       EmitLocked(carrier, part, registers, event, true, ip);
     });
   }

@@ -273,6 +273,7 @@ class Tracking {
                               std::uint64_t ip);
   // An atomic access of `size` bytes at `word`.
   void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
+  void NoteAtomicWordsLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void DrainLocked();
   struct Queue;
   void PrefetchLocked(const Queue& queue);
