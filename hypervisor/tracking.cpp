@@ -1247,22 +1247,19 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
   }
 }
 
-void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size) {
-  if (!word_uses_.NoteAtomic(word)) return;
-  if (!word_uses_.WasPlainlyWritten(word)) {
-    // Whoever read it so far waited for this: those were atomic loads.
-    Observer().OnHistoryEnds(thread, word, word + size);
+void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+  for (std::uint64_t word = address; word < address + size; word += kWord) {
+    if (!word_uses_.NoteAtomic(word)) continue;
+    const std::uint64_t bytes = std::min(kWord, address + size - word);
+    if (!word_uses_.WasPlainlyWritten(word)) {
+      // Whoever read it so far waited for this: those were atomic loads.
+      Observer().OnHistoryEnds(thread, word, word + bytes);
+    }
+    WatchIfReadLocked(thread, {word, bytes});
+    // The agent does not always know, and nobody leaves anything out there once this is done.
+    sector_uses_.Touch(agent::kUsedByOthers, word, bytes, agent::SectorTouch::kAtomic);
+    WatchSettledLocked(thread, word);
   }
-  WatchIfReadLocked(thread, {word, size});
-  // The agent does not always know, and nobody leaves anything out there once this is done.
-  sector_uses_.Touch(agent::kUsedByOthers, word, size, agent::SectorTouch::kAtomic);
-  WatchSettledLocked(thread, word);
-}
-
-// Of one that is longer than a word (cmpxchg16b): all its words.
-void Tracking::NoteAtomicWordsLocked(ThreadId thread, std::uint64_t address, std::uint64_t size) {
-  for (std::uint64_t at = address; at < address + size; at += kWord)
-    NoteAtomicLocked(thread, at, std::min(kWord, address + size - at));
 }
 
 // Who found the sector settled just before it was touched for this may read just after the release
@@ -1292,18 +1289,12 @@ EventKind Tracking::ClassifyLocked(ThreadId thread, const MemoryAccess& access,
   const EventKind locked = access.write ? EventKind::kAtomicRmw : EventKind::kAtomicRead;
   const EventKind plain = PlainKind(access);
   const std::uint64_t word = access.address;
-  if (access.size > kWord) {
-    if (access.atomic || atomic_by_debug_info) NoteAtomicWordsLocked(thread, word, access.size);
-    return access.atomic           ? locked
-           : !atomic_by_debug_info ? plain
-           : access.write          ? EventKind::kAtomicWrite
-                                   : EventKind::kAtomicRead;
-  }
   if (access.atomic || atomic_by_debug_info) {
     NoteAtomicLocked(thread, word, access.size);
-    if (exchanges) word_uses_.NoteExchange(word, IdentityLocked(thread));
+    if (exchanges && access.size <= kWord) word_uses_.NoteExchange(word, IdentityLocked(thread));
     return access.atomic ? locked : access.write ? EventKind::kAtomicWrite : EventKind::kAtomicRead;
   }
+  if (access.size > kWord) return plain;
   if (!access.write) {
     if (word_uses_.IsClearedByKernel(word))
       batch_.AddEdge(thread, EventKind::kHappensAfter, access.address);
@@ -1445,7 +1436,7 @@ void Tracking::CheckRuntime(Carrier& carrier, std::uint64_t kind, std::uint64_t 
     space_.ForEachCanonical(range.start, range.end - range.start, [&](const Range& part) {
       const std::uint64_t length = part.end - part.start;
       if (IsAtomic(event) && length <= 2 * kWord)
-        NoteAtomicWordsLocked(NumberOf(carrier), part.start, length);
+        NoteAtomicLocked(NumberOf(carrier), part.start, length);
       EmitLocked(carrier, part, registers, event, true, ip);
     });
   }

@@ -271,9 +271,8 @@ class Tracking {
   // atomic load or update, or a load that may be atomic. A store that may be is noted.
   void AcquireForAccessLocked(ThreadId thread, const MemoryAccess& access, EventKind kind,
                               std::uint64_t ip);
-  // An atomic access of `size` bytes at `word`.
-  void NoteAtomicLocked(ThreadId thread, std::uint64_t word, std::uint64_t size);
-  void NoteAtomicWordsLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
+  // An atomic access of `size` bytes at `address`: a word, or several (cmpxchg16b).
+  void NoteAtomicLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void DrainLocked();
   struct Queue;
   void PrefetchLocked(const Queue& queue);

@@ -1,66 +1,17 @@
-// A stack whose head is a pointer and a count, changed by lock cmpxchg16b.
+// One thread pushes on a stack whose head is changed by lock cmpxchg16b, another one takes it all.
 // CLEAN
 // FLAGS -mcx16
-#include <stdint.h>
+#include "wide_stack.h"
 
-#include "race.h"
-
-struct Node {
-  struct Node* next;
-  int value;
-};
-union Head {
-  struct {
-    struct Node* top;
-    uint64_t count;
-  } parts;
-  unsigned __int128 whole;
-};
-static union Head head __attribute__((aligned(16)));
-
-static int Swap(union Head expected, union Head wanted) {
-  return __sync_bool_compare_and_swap(&head.whole, expected.whole, wanted.whole);
-}
-
-static void Push(struct Node* node) {
-  union Head old, changed;
-  do {
-    old.whole = __sync_val_compare_and_swap(&head.whole, 0, 0);
-    node->next = old.parts.top;
-    changed.parts.top = node;
-    changed.parts.count = old.parts.count + 1;
-  } while (!Swap(old, changed));
-}
-
-static struct Node* Pop(void) {
-  union Head old, changed;
-  do {
-    old.whole = __sync_val_compare_and_swap(&head.whole, 0, 0);
-    if (old.parts.top == NULL) return NULL;
-    changed.parts.top = NULL;  // takes all
-    changed.parts.count = old.parts.count + 1;
-  } while (!Swap(old, changed));
-  return old.parts.top;
-}
+enum { kNodes = 3 };
 
 static void* Pushes(void* argument) {
-  for (int i = 0; i < 3; i++) {
-    struct Node* const node = malloc(sizeof *node);
-    node->value = 1;
-    Push(node);
-  }
+  for (int i = 0; i < kNodes; i++) Push();
   return argument;
 }
 
 static void* Pops(void* argument) {
-  for (int sum = 0; sum < 3;) {
-    for (struct Node* node = Pop(); node != NULL;) {
-      struct Node* const next = node->next;
-      sum += node->value;
-      free(node);
-      node = next;
-    }
-  }
+  TakeUntil(kNodes);
   return argument;
 }
 
