@@ -10,7 +10,7 @@ void AccuLock::OnSynchronise(const Event& event, std::uint64_t /*index*/) {
 }
 
 void AccuLock::OnPlain(const Event& event, std::uint64_t index) {
-  FollowOthers(event.thread, index);
+  FollowOthers(event, index);
   if (event.kind == EventKind::kWrite) {
     Write(event, index);
   } else {

@@ -48,6 +48,9 @@ enum class Meeting : std::uint8_t {
   // The others are operations of atomics, though nothing in the events says so.
   kNoOrder,  // they do not synchronise
   kOrder,    // who reads comes after who writes
+  // So it does now, and whenever it reads there again: each of its reads, which are atomic ones, is
+  // told, while the writes are not known for what they are.
+  kPolled,
   // They do, and what else the two threads do by such operations is not known either.
   kMutualOrder,
 };

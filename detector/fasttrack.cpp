@@ -158,7 +158,7 @@ void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
       return synchronisation_.InOneEpoch(thread, a, b);
     });
   }
-  FollowOthers(event.thread, index);
+  FollowOthers(event, index);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
@@ -166,7 +166,7 @@ void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
 }
 
 void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
-  FollowOthers(event.thread, index);
+  FollowOthers(event, index);
   const auto now = synchronisation_.NowOf(event.thread);
   analysis_.OnCell(*cell, event, index, now.epoch, now.clock, &race_log_);
   CheckAgainstAtomics(event, index);
@@ -174,7 +174,7 @@ void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
 }
 
 void FastTrack::OnPair(const Event& event, std::uint64_t index, Cell cells) {
-  FollowOthers(event.thread, index);
+  FollowOthers(event, index);
   const auto now = synchronisation_.NowOf(event.thread);
   if (analysis_.OnPair(cells, event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);

@@ -48,7 +48,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     // The synchronising store happens before the load that reads from it: join first, then check.
     if (synchronisation_counts) AtomicAcquire(event);
     if (access_counts) {
-      FollowOthers(event.thread, index);
+      FollowOthers(event, index);
       derived().CheckAgainstPlain(event, index);
       OrderByRule(index);
       RecordAtomic(event, index);
@@ -61,10 +61,10 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     if (!this->race_log_.ordering().empty()) [[unlikely]]
       OrderThose(index);
   }
-  // The thread is about to access something.
-  void FollowOthers(ThreadId thread, std::uint64_t index) {
+  // The access is about to be checked.
+  void FollowOthers(const Event& access, std::uint64_t index) {
     if (!followed_.empty()) [[unlikely]]
-      Follow(thread, index);
+      Follow(access, index);
   }
 
   // Reports the races of a plain access with earlier atomic ones, but for those of threads that
@@ -174,10 +174,13 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
 
   // Two threads synchronise by accesses that count as plain. How often they did so before, and will
   // until those accesses are told as atomic ones, is not known, for of what a thread repeats in its
-  // epoch not all is told: meanwhile who may read comes after all that the other has done.
+  // epoch not all is told: meanwhile who may read comes after all that the other has done. Where
+  // each read is told, it comes after that only when it reads.
   struct Followed {
     ThreadId thread, other;
-    unsigned left;  // accesses of `thread`
+    std::uint64_t polled;  // by atomic reads; 0: any access may be one that reads
+    unsigned left;         // accesses of `thread`
+    bool has_read = true;  // such a read was told of before it was made, and saw the write
   };
   // More than what is queued of a thread.
   static constexpr unsigned kFollows = 1 << 14;
@@ -232,31 +235,43 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
       return IsWrite(other.kind) && one.kind != EventKind::kWrite &&
              one.kind != EventKind::kAtomicWrite;
     };
-    for (const auto& [first, second, mutual] : this->race_log_.ordering()) {
+    for (const auto& [first, second, meeting] : this->race_log_.ordering()) {
+      const bool mutual = meeting == Meeting::kMutualOrder;
+      const std::uint64_t polled = meeting == Meeting::kPolled ? second.address : 0;
       if (may_see(second, first)) OrderAfter(second.thread, first.thread);
-      if (mutual || may_see(second, first)) StartFollowing(second.thread, first.thread);
-      if (mutual || may_see(first, second)) StartFollowing(first.thread, second.thread);
+      if (mutual || may_see(second, first)) StartFollowing(second.thread, first.thread, polled);
+      if (mutual || may_see(first, second)) StartFollowing(first.thread, second.thread, polled);
     }
     this->race_log_.ClearOrdering();
   }
 
-  void StartFollowing(ThreadId thread, ThreadId other) {
-    const auto known =
-        std::find_if(followed_.begin(), followed_.end(), [&](const Followed& followed) {
-          return followed.thread == thread && followed.other == other;
-        });
-    if (known != followed_.end()) {
-      known->left = kFollows;
-    } else {
-      followed_.push_back({thread, other, kFollows});
+  void StartFollowing(ThreadId thread, ThreadId other, std::uint64_t polled) {
+    constexpr std::ptrdiff_t kMostPolled = 16;
+    const auto is_of_both = [&](const Followed& followed) {
+      return followed.thread == thread && followed.other == other;
+    };
+    if (polled != 0 &&
+        std::count_if(followed_.begin(), followed_.end(), is_of_both) == kMostPolled) {
+      polled = 0;
     }
+    if (polled == 0) {
+      std::erase_if(followed_, is_of_both);
+    } else {
+      std::erase_if(followed_, [&](const Followed& followed) {
+        return is_of_both(followed) && followed.polled == polled;
+      });
+    }
+    followed_.push_back({thread, other, polled, kFollows});
   }
 
-  [[gnu::noinline]] void Follow(ThreadId thread, std::uint64_t index) {
+  [[gnu::noinline]] void Follow(const Event& access, std::uint64_t index) {
     synchronisation_.MoveTo(index);
     for (Followed& followed : followed_) {
-      if (followed.thread != thread) continue;
-      OrderAfter(thread, followed.other);
+      if (followed.thread != access.thread) continue;
+      const bool reads = followed.polled == 0 || (access.kind == EventKind::kAtomicRead &&
+                                                  access.address == followed.polled);
+      if (reads || followed.has_read) OrderAfter(access.thread, followed.other);
+      followed.has_read = false;
       --followed.left;
     }
     std::erase_if(followed_, [](const Followed& followed) { return followed.left == 0; });

@@ -231,6 +231,8 @@ class AddressSpace {
   // their next owners (TrackingRules::may_order).
   std::uint64_t unseen_losses() const { return unseen_losses_; }
   bool may_order_unseen() const { return may_order_; }
+  // Some code of the program's is atomic.
+  void NoteOrderingCode() { may_order_ = true; }
 
   // The program is about to use userfaultfd.
   void OnProgramWatchesMemory();

@@ -320,7 +320,7 @@ LoadError Process::RunProgram(Executable executable, const std::vector<std::stri
                              : PartialCode::kNever;
     rules.size = options_.tracking.cache_size;
     rules.translate_after = options_.tracking.translate_after;
-    rules.is_atomic = [this](std::uint64_t rip) { return tracking_->observer().IsAtomicCode(rip); };
+    rules.is_atomic = [this](std::uint64_t rip) { return tracking_->IsAtomicCode(rip); };
     rules.drain = [this] { tracking_->DrainAll(); };
     // The runtime's calls in a statically linked program are seen by stepping through them.
     if (const StaticRuntime* const runtime = tracking_->static_runtime())

@@ -1361,7 +1361,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   }
   const MemoryAccess& first = parts.front().access;
   const bool by_debug_info =
-      !atomic && (observer_.IsAtomicCode(registers.rip) ||
+      !atomic && (IsAtomicCode(registers.rip) ||
                   (first.size <= kWord && observer_.IsAtomicVariable(first.address)));
   const bool exchanges = IsExchange(instruction);
   // Words that are only ever written atomically are read atomically; whether that is so here is

@@ -56,6 +56,12 @@ class Tracking {
            std::function<bool(const std::string& path)> is_untracked_module);
 
   ExecutionObserver& observer() { return observer_; }
+  // Whether the observer takes the plain load or store at `ip` for an atomic one. Thread-safe.
+  bool IsAtomicCode(std::uint64_t ip) {
+    const bool atomic = observer_.IsAtomicCode(ip);
+    if (atomic) space_.NoteOrderingCode();
+    return atomic;
+  }
 
   // Of a statically linked program; before it runs.
   void SetStaticRuntime(std::unique_ptr<const StaticRuntime> runtime);

@@ -37,14 +37,21 @@ void UnseenLoads::NoteMore(std::uint64_t address) {
   ForEachBit(address, [&](std::uint64_t word, std::uint64_t bit) { more_reads_[word] |= bit; });
 }
 
-bool UnseenLoads::MayReadAgain(std::uint64_t address) const {
-  if (std::find(reads_.begin(), reads_.end(), address) != reads_.end()) return true;
-  if (more_reads_.empty()) return false;
+bool UnseenLoads::HasMore(std::uint64_t address) const {
   bool may = true;
   ForEachBit(address, [&](std::uint64_t word, std::uint64_t bit) {
     may = may && (more_reads_[word] & bit) != 0;
   });
   return may;
+}
+
+bool UnseenLoads::MayReadAgain(std::uint64_t address) const {
+  const bool is_second = address % (2 * kHalf) == kHalf;
+  const auto has_it = [&](std::uint64_t read) {
+    return (read & ~kWide) == address || (is_second && read == ((address - kHalf) | kWide));
+  };
+  if (std::ranges::any_of(reads_, has_it)) return true;
+  return !more_reads_.empty() && (HasMore(address) || (is_second && HasMore(address - kHalf)));
 }
 
 void UnseenLoads::Watch(const Word& word) {

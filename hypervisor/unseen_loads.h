@@ -30,12 +30,13 @@ class UnseenLoads {
     if (kind == EventKind::kAtomicRead) {
       Watch({access.address, access.size});
     } else if (reads_.size() < kMostReads) {
-      reads_.push_back(access.address);
+      reads_.push_back(access.address | (access.size == 2 * kHalf ? kWide : 0));
     } else {
       NoteMore(access.address);
     }
   }
-  // Whether it has read the word plainly in its epoch, and so might read it again unseen. Of one in
+  // Whether it has read the word plainly in its epoch, or 8 bytes whose second half it is, and so
+  // might read it again unseen. (libstdc++ reads both counts of a shared_ptr at once.) Of one in
   // sixty other words, too, when it has read 65,000, of one in six when it has read 260,000, and of
   // those that begin in the same four bytes when it has read more than a few thousand.
   bool MayReadAgain(std::uint64_t address) const;
@@ -92,14 +93,19 @@ class UnseenLoads {
  private:
   static constexpr std::size_t kMostReads = 4096;
 
+  static constexpr std::uint64_t kHalf = 4;
+  // In reads_: of 8 bytes. No address of the program's has this bit.
+  static constexpr std::uint64_t kWide = std::uint64_t{1} << 63;
+
   void NoteMore(std::uint64_t address);
+  bool HasMore(std::uint64_t address) const;
 
   std::vector<Word> watched_;
   std::size_t known_ = 0;       // of those, the first: what was released to them...
   std::uint64_t taken_in_ = 0;  // ... until there were so many releases has been taken in
   std::uint64_t epoch_start_ = 0;
-  // What it has read plainly since its epoch began; what more that was, two bits each by a hash of
-  // the address (Bloom, CACM 1970).
+  // What it has read plainly since its epoch began, by address; what more that was, two bits each
+  // by a hash of the address (Bloom, CACM 1970).
   std::vector<std::uint64_t> reads_;
   std::vector<std::uint64_t> more_reads_;
   bool may_poll_ = false;

@@ -7,6 +7,7 @@
 
 #include "symbols/debug_info.h"
 #include "symbols/elf_symbols.h"
+#include "symbols/imports.h"
 #include "symbols/module_image.h"
 
 namespace trapline {
@@ -18,11 +19,12 @@ struct LogSymbolizer::Opened {
   std::unique_ptr<ElfSymbols> symbols;
   std::unique_ptr<DebugInfo> debug_info;  // null: none
   BareCodeFinder bare_code;
+  std::unique_ptr<Imports> imports;  // null: not asked for yet
 };
 
 LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
-  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}, {}});
+  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}, {}, {}});
 }
 
 LogSymbolizer::~LogSymbolizer() = default;
@@ -68,6 +70,14 @@ BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
   if (opened == nullptr || opened->image == nullptr) return BareCode::kNo;
   return opened->bare_code.At(opened->image->file(), opened->symbols.get(),
                               opened->debug_info.get(), address - opened->module.bias);
+}
+
+std::string LogSymbolizer::ImportAt(std::uint64_t slot) {
+  Opened* const opened = Find(slot);
+  if (opened == nullptr || opened->image == nullptr) return {};
+  if (opened->imports == nullptr)
+    opened->imports = std::make_unique<Imports>(opened->image->file());
+  return opened->imports->At(slot - opened->module.bias);
 }
 
 std::size_t LogSymbolizer::ReadCode(std::uint64_t address, void* out, std::size_t size) {

@@ -19,6 +19,7 @@
 #include "symbols/debug_info.h"
 #include "symbols/dwarf_types.h"
 #include "symbols/elf_symbols.h"
+#include "symbols/imports.h"
 #include "symbols/module_image.h"
 #include "symbols/program_text.h"
 #include "symbols/source_lines.h"
@@ -367,6 +368,16 @@ class Symbolizer::Implementation {
     });
   }
 
+  std::string ImportAt(std::uint64_t slot) {
+    const std::unique_lock lock(mutex_);
+    const Module* const module = modules_.Find(slot);
+    if (!options_.use_files || module == nullptr) return {};
+    Contents& contents = ContentsOf(*module);
+    if (contents.image == nullptr) return {};
+    if (!contents.imports) contents.imports.emplace(contents.image->file());
+    return contents.imports->At(slot - module->bias);
+  }
+
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
     {
       const std::unique_lock lock(mutex_);
@@ -405,6 +416,7 @@ class Symbolizer::Implementation {
     std::optional<DebugInfo> debug_info;
     std::unique_ptr<ProgramText> text;  // made when first asked for
     BareCodeFinder bare_code;
+    std::optional<Imports> imports;  // made when first asked for
   };
 
   std::vector<SourceFrame> FramesLocked(const Module& module, std::uint64_t offset) {
@@ -727,6 +739,8 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
 }
 
 BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->BareCodeAt(pc); }
+
+std::string Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
 

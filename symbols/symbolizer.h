@@ -149,6 +149,10 @@ class Symbolizer {
   // Of the instruction at `pc`. Remembered.
   BareCode BareCodeAt(std::uint64_t pc);
 
+  // The name of the function whose address the dynamic linker stores at `slot`, as the file of the
+  // module there says; empty: none.
+  std::string ImportAt(std::uint64_t slot);
+
   // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.
   // False without debug info or source. Remembered.
   bool IsPlainBySource(std::uint64_t pc);

@@ -30,11 +30,17 @@ bool MayBeBareAccess(const Instruction& instruction) {
   return MayBeAtomic(instruction) || IsPlainUpdate(instruction);
 }
 
-BareAccess BareAccessOf(const Instruction& instruction, BareCode code) {
+BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCode code,
+                        WaitingLoops& loops) {
   const MemoryOperand& operand = instruction.operands[0];
   const bool updates = operand.reads && operand.writes;
-  if (updates && !MayInlineTbb(code)) return {};
-  return {code, operand.writes, updates, MayBeTbbFlag(instruction), operand.size};
+  if (code == BareCode::kNo || (updates && !MayInlineTbb(code))) return {};
+  return {.code = code,
+          .writes = operand.writes,
+          .updates = updates,
+          .may_be_tbb_flag = MayBeTbbFlag(instruction),
+          .waits = !operand.writes && loops.Repeat(ip),
+          .size = operand.size};
 }
 
 bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip) {
@@ -75,8 +81,11 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     return {};
   }
   bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
+  bool is_waited_for = false, is_polled = false;
   for (const auto& [access, bare] :
        {std::pair(&first, &first_bare), std::pair(&second, &second_bare)}) {
+    is_waited_for = is_waited_for || (bare->waits && !IsWrite(access->kind));
+    is_polled = is_polled || (bare->waits && access->kind == EventKind::kAtomicRead);
     if (IsAtomic(access->kind)) {
       meets_atomic = true;
       continue;
@@ -93,6 +102,8 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
   }
   if (is_rust) return {Meeting::kMutualOrder, Presumption::kRust};
+  if (is_waited_for && orders)
+    return {is_polled ? Meeting::kPolled : Meeting::kOrder, Presumption::kWaitedFor};
   if (meets_atomic && may_store) {
     return orders ? Judgement{Meeting::kOrder, Presumption::kMetAtomic}
                   : Judgement{Meeting::kNoOrder, Presumption::kTbbRelaxed};

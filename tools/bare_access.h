@@ -7,6 +7,7 @@
 
 #include "detector/detector.h"
 #include "symbols/bare_code.h"
+#include "tools/waiting_loops.h"
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -17,13 +18,15 @@ struct BareAccess {
   BareCode code = BareCode::kNo;
   bool writes = false, updates = false;
   bool may_be_tbb_flag = false;
+  bool waits = false;  // a load: in a loop that does nothing else (WaitingLoops)
   std::uint32_t size = 0;
 };
 
 // Whether `instruction` may be one, by its form alone.
 bool MayBeBareAccess(const Instruction& instruction);
-// `instruction`, which may be one, in such code.
-BareAccess BareAccessOf(const Instruction& instruction, BareCode code);
+// `instruction`, which may be one and is at `ip`, in such code.
+BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCode code,
+                        WaitingLoops& loops);
 
 // Whether the code at `ip` begins with a plain load of memory that a `lock cmpxchg` soon behind it
 // changes, with no branch in between: the first load of an atomic update.
@@ -34,6 +37,7 @@ enum class Presumption : std::uint8_t {
   kTbbRelaxed,  // by their form; they order nothing, and are not told as atomic ones
   kMetAtomic,   // an atomic operation was there that nothing orders
   kRust,        // only unsafe code would race there
+  kWaitedFor,   // a loop waits for it
 };
 
 struct Judgement {
@@ -45,8 +49,9 @@ struct Judgement {
 // they are operations of atomics, of which at least one was compiled to a plain load or store. Both
 // must be of the same bytes, and each an atomic one or such an instruction of code without debug
 // info. Of two of the latter, both must be Rust, where only unsafe code could race, or use a flag
-// of oneTBB's that orders nothing. `first_bare`, `second_bare`: of those that are plain accesses;
-// kNo also where the user says that it is a plain one.
+// of oneTBB's that orders nothing, or one must be a load that waits for the other's store.
+// `first_bare`, `second_bare`: what they are by their instructions; kNo also where the user says
+// that it is a plain one.
 Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const Access& second,
                        const BareAccess& second_bare);
 

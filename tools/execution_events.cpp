@@ -308,7 +308,13 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     if (IsEdge(access.kind) || access.flags == kOnlyOrders) {
       Event edge = access;
       edge.thread = Identity(edge.thread);
+      ThreadState& reader = ThreadOf(edge.thread);
+      const Event polled = std::exchange(reader.polled, {});
       if (!Orders(edge)) continue;
+      if (edge.kind == EventKind::kAtomicRead && polled.size != 0 && polled.size == edge.size &&
+          polled.address == edge.address) {
+        edge = polled;
+      }
       accesses[count++] = edge;
       ++interruptions_;
       continue;
@@ -341,6 +347,9 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       state->unacquired_size = acquires_later && !Acquires(kept.order) ? kept.size : 0;
       state->unacquired = kept.address;
       state->looked_at = 0;
+      const bool polls = finds_waiting_loops_ && counts == Counts::kFully &&
+                         kept.kind == EventKind::kAtomicRead && BareAccessAt(kept.ip).waits;
+      state->polled = polls ? kept : Event{};
     }
   }
   if (count == 0 || ended_) return;
@@ -835,20 +844,25 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kAtomic;
-  if (symbolizer_.IsAtomicByDebugInfo(ip) || BeginsOpenMpUpdate(ip)) return true;
+  if (symbolizer_.IsAtomicByDebugInfo(ip)) return true;
+  Code code{};
+  const bool is_read = memory_(ip, code.data(), code.size());
+  if (is_read && BeginsOpenMpUpdate(ip, code)) return true;
+  const bool waits = (!is_read || WaitingLoops::MayRepeat(ip, code)) && waiting_loops_.Repeat(ip) &&
+                     symbolizer_.BareCodeAt(ip) != BareCode::kNo;
   const std::lock_guard lock(said_mutex_);
+  if (waits) {
+    finds_waiting_loops_ = true;
+    atomics_.Presume(ip, Presumption::kWaitedFor);
+  }
   return atomics_.IsPresumed(ip);
 }
 
 // Whether the instruction at `ip` is the load by which a reduction or an atomic construct of OpenMP
 // begins that is compiled to a loop around `lock cmpxchg`. Its line is any near the construct.
-bool ExecutionEvents::BeginsOpenMpUpdate(std::uint64_t ip) {
-  std::array<unsigned char, 64> code{};
+bool ExecutionEvents::BeginsOpenMpUpdate(std::uint64_t ip, const Code& code) {
   constexpr unsigned char kLock = 0xf0;
-  if (!memory_(ip, code.data(), code.size()) || std::ranges::find(code, kLock) == code.end() ||
-      !LoadsForExchange(code, ip)) {
-    return false;
-  }
+  if (std::ranges::find(code, kLock) == code.end() || !LoadsForExchange(code, ip)) return false;
   const std::string function = symbolizer_.ResolveCode(ip).frames.back().function;
   return function.find("._omp_fn.") != std::string::npos ||   // gcc
          function.find("omp_outlined") != std::string::npos;  // clang
@@ -886,12 +900,13 @@ BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
   return bare_accesses_.Of(ip, modules_, [&]() -> BareAccess {
     const auto instruction = InstructionAt(ip);
     if (!instruction || !MayBeBareAccess(*instruction)) return {};
-    return BareAccessOf(*instruction, symbolizer_.BareCodeAt(ip));
+    return BareAccessOf(*instruction, ip, symbolizer_.BareCodeAt(ip), waiting_loops_);
   });
 }
 
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
-  return BareAccessAt(ip).code == BareCode::kRust &&
+  const BareAccess bare = BareAccessAt(ip);
+  return (bare.code == BareCode::kRust || bare.waits) &&
          SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
 }
 
@@ -919,15 +934,25 @@ Meeting ExecutionEvents::Judge(const Access& first, const Access& second) {
 }
 
 Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
-  const auto bare_of = [this](const Access& access) -> BareAccess {
-    if (trapline::IsAtomic(access.kind) ||
-        SaidOf(access.ip, access.address) == AtomicPlaces::Said::kPlain) {
-      return {};
-    }
+  const auto is_said_plain = [this](const Access& access) {
+    return SaidOf(access.ip, access.address) == AtomicPlaces::Said::kPlain;
+  };
+  const auto bare_of = [&](const Access& access) -> BareAccess {
+    if (is_said_plain(access)) return {};
     return BareAccessAt(access.ip);
   };
   const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
-  if (judgement.meeting == Meeting::kRace) return Meeting::kRace;
+  if (judgement.meeting == Meeting::kRace) {
+    // What is known for an atomic operation by now may have been told of as a plain one.
+    const auto is_atomic = [&](const Access& access) {
+      if (trapline::IsAtomic(access.kind)) return true;
+      if (is_said_plain(access)) return false;
+      const std::lock_guard lock(said_mutex_);
+      return atomics_.IsPresumed(access.ip);
+    };
+    if (!is_atomic(first) || !is_atomic(second)) return Meeting::kRace;
+    return IsWrite(first.kind) && IsWrite(second.kind) ? Meeting::kNoOrder : Meeting::kOrder;
+  }
   for (const Access& access : {first, second}) {
     if (trapline::IsAtomic(access.kind)) continue;
     const std::lock_guard lock(said_mutex_);
@@ -944,7 +969,9 @@ bool ExecutionEvents::IsPlainLoad(std::uint64_t ip) {
     const auto instruction = InstructionAt(ip);
     const bool only_reads = instruction && instruction->effects_known &&
                             std::ranges::none_of(instruction->memory(), &MemoryOperand::writes);
-    return only_reads && symbolizer_.IsPlainBySource(ip) && !BeginsOpenMpUpdate(ip);
+    Code code{};
+    return only_reads && symbolizer_.IsPlainBySource(ip) &&
+           !(memory_(ip, code.data(), code.size()) && BeginsOpenMpUpdate(ip, code));
   });
 }
 

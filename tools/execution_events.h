@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -81,6 +82,9 @@ struct ThreadState {
   // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
   // done.
   std::uint64_t unacquired = 0, unacquired_size = 0;
+  // The last access was a load in a loop that waits, which is told of before it is made, and so
+  // again when it has been. Its size is 0: it was none.
+  Event polled{};
   // The lock that it has looked at, while its epoch lasts, and `interruptions_` then.
   std::uint64_t looked_at = 0, looked_when = 0;
   // Whether everything that it has executed was told, and under its own name; and what of that has
@@ -190,7 +194,8 @@ class ExecutionEvents : public ExecutionObserver {
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
-  bool BeginsOpenMpUpdate(std::uint64_t ip);
+  using Code = std::array<unsigned char, 64>;  // that begins with an instruction
+  bool BeginsOpenMpUpdate(std::uint64_t ip, const Code& code);
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access by the thread whose context is known.
   MemoryOrder OrderOf(const Event& event, ThreadState& thread);
@@ -265,6 +270,16 @@ class ExecutionEvents : public ExecutionObserver {
   std::mutex said_mutex_;  // of atomics_, which translation asks about at any time
   std::vector<std::uint64_t> newly_atomic_;  // by Judge
   MemoryReader memory_ = OwnMemory();
+  std::atomic<bool> finds_waiting_loops_{false};  // there were any
+  WaitingLoops waiting_loops_{CodeSource{
+      .read = [this](std::uint64_t address, void* out,
+                     std::size_t size) { return memory_(address, out, size) ? size : 0; },
+      .function_at =
+          [this](std::uint64_t address) {
+            return symbolizer_.ResolveCode(address).frames.back().function;
+          },
+      .import_at = [this](std::uint64_t slot) { return symbolizer_.ImportAt(slot); },
+      .generation = [this] { return modules_.generation(); }}};
   std::vector<std::unique_ptr<EventSink>> sinks_;
   bool may_run_beside_ = true;  // all of them
   std::unique_ptr<EventBacklog> backlog_ = MakeBacklog();

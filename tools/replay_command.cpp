@@ -81,7 +81,6 @@ class BareAccesses {
       : symbolizer_(symbolizer), plain_("--plain", plain, use_) {}
 
   BareAccess Of(const Access& access) {
-    if (IsAtomic(access.kind)) return {};
     const auto [known, is_new] = known_.try_emplace(access.ip);
     if (is_new) known->second = At(access.ip);
     return known->second.code == BareCode::kNo || IsPlainData(access.address) ? BareAccess()
@@ -97,7 +96,7 @@ class BareAccesses {
     for (const SourceFrame& frame : symbolizer_.Resolve(ip).frames) {
       if (plain_.Match(frame.function)) return {};
     }
-    return BareAccessOf(*instruction, symbolizer_.BareCodeAt(ip));
+    return BareAccessOf(*instruction, ip, symbolizer_.BareCodeAt(ip), waiting_loops_);
   }
 
   bool IsPlainData(std::uint64_t address) {
@@ -108,6 +107,15 @@ class BareAccesses {
   }
 
   LogSymbolizer& symbolizer_;
+  WaitingLoops waiting_loops_{CodeSource{
+      .read = [this](std::uint64_t address, void* out,
+                     std::size_t size) { return symbolizer_.ReadCode(address, out, size); },
+      .function_at =
+          [this](std::uint64_t address) {
+            return symbolizer_.Resolve(address).frames.back().function;
+          },
+      .import_at = [this](std::uint64_t slot) { return symbolizer_.ImportAt(slot); },
+      .generation = [] { return 0; }}};
   PlaceUse use_;
   PlaceNames plain_;
   std::unordered_map<std::uint64_t, BareAccess> known_;  // by instruction

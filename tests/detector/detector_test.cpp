@@ -513,6 +513,64 @@ TEST(OrderingRule, MakesOrderOfRaces) {
   }
 }
 
+// Who polls comes after the other thread when it does, and not for ever.
+TEST(OrderingRule, OrdersWhoPolls) {
+  constexpr std::uint64_t kFlag = kX, kValue = kX + 0x40, kOther = kX + 0x80;
+  const std::vector<Event> forks = {Fork(0, 1), Fork(0, 2)};
+  const auto poll = [] { return Atomic(EventKind::kAtomicRead, 2, kX, MemoryOrder::kAcquire); };
+  const auto races = [&](const char* name, const std::vector<Event>& trace, Meeting meeting) {
+    const auto detector = RunOn(name, {});
+    detector->SetOrderingRule([=](const Access& first, const Access& second) {
+      return first.address == kFlag && second.address == kFlag ? meeting : Meeting::kRace;
+    });
+    detector->OnEvents(forks, 0);
+    detector->OnEvents(trace, forks.size());
+    return detector->race_count();
+  };
+  for (const char* name : {"fasttrack", "acculock"}) {
+    const std::vector<Event> stored_first = {Write(1, kValue), Write(1, kFlag), poll(),
+                                             Read(2, kValue)};
+    EXPECT_EQ(races(name, stored_first, Meeting::kPolled), 0U) << name;
+    // It is told of before it is made, and saw what was stored meanwhile.
+    const std::vector<Event> stored_meanwhile = {poll(), Write(1, kValue), Write(1, kFlag),
+                                                 Read(2, kValue)};
+    EXPECT_EQ(races(name, stored_meanwhile, Meeting::kPolled), 0U) << name;
+    // The second store is not told of.
+    const std::vector<Event> stored_again = {Write(1, kFlag),  poll(), Read(2, kOther),
+                                             Write(1, kValue), poll(), Read(2, kValue)};
+    EXPECT_EQ(races(name, stored_again, Meeting::kPolled), 0U) << name;
+    EXPECT_EQ(races(name, stored_again, Meeting::kNoOrder), 1U) << name;
+    const std::vector<Event> written_later = {Write(1, kFlag), poll(), Read(2, kOther),
+                                              Write(1, kValue), Read(2, kValue)};
+    EXPECT_EQ(races(name, written_later, Meeting::kPolled), 1U) << name;
+    EXPECT_EQ(races(name, written_later, Meeting::kOrder), 0U) << name;
+  }
+}
+
+// Of very many words that are polled none is forgotten, though the order becomes a coarser one.
+TEST(OrderingRule, OrdersWhoPollsMany) {
+  constexpr std::uint64_t kWords = 100, kValue = kX + 0x4000;
+  const auto detector = RunOn("fasttrack", {});
+  detector->SetOrderingRule([=](const Access& first, const Access&) {
+    return first.address < kValue ? Meeting::kPolled : Meeting::kRace;
+  });
+  std::vector<Event> trace = {Fork(0, 1), Fork(0, 2)};
+  const auto poll = [&](std::uint64_t word) {
+    trace.push_back(Atomic(EventKind::kAtomicRead, 2, kX + 8 * word, MemoryOrder::kAcquire));
+  };
+  for (std::uint64_t word = 0; word < kWords; ++word) {
+    trace.push_back(Write(1, kX + 8 * word));
+    poll(word);
+  }
+  for (std::uint64_t word = 0; word < kWords; ++word) {
+    trace.push_back(Write(1, kValue + 8 * word));
+    poll(word);
+    trace.push_back(Read(2, kValue + 8 * word));
+  }
+  detector->OnEvents(trace, 0);
+  EXPECT_EQ(detector->race_count(), 0U);
+}
+
 TEST(FastTrack, CountsItsRules) {
   const std::vector<Event> trace{
       Write(0, kX),                           // write exclusive
@@ -629,7 +687,7 @@ std::vector<Event> InScope(ThreadId t, std::uint64_t scopes, std::vector<Event> 
   return events;
 }
 
-std::vector<Event> Concat(std::vector<std::vector<Event>> parts) {
+std::vector<Event> Concat(const std::vector<std::vector<Event>>& parts) {
   std::vector<Event> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;

@@ -42,6 +42,22 @@ TEST(UnseenLoads, PlainLoadsMayBeRepeatedUntilTheEpochEnds) {
   EXPECT_EQ(loads.epoch_start(), 7u);
 }
 
+TEST(UnseenLoads, EightBytesAreTheirSecondHalfToo) {
+  UnseenLoads loads;
+  const auto load = [&](std::uint64_t address, std::uint32_t size) {
+    MemoryAccess access = Load(address);
+    access.size = size;
+    loads.Note(access, EventKind::kRead);
+  };
+  load(0x1000, 8);
+  load(0x2000, 4);
+  EXPECT_TRUE(loads.MayReadAgain(0x1000));
+  EXPECT_TRUE(loads.MayReadAgain(0x1004));
+  EXPECT_TRUE(loads.MayReadAgain(0x2000));
+  EXPECT_FALSE(loads.MayReadAgain(0x2004));
+  EXPECT_FALSE(loads.MayReadAgain(0x0ffc));
+}
+
 // However many there are, none is forgotten, and few others are taken for them, whether they lie
 // side by side or apart.
 TEST(UnseenLoads, ManyAreRemembered) {

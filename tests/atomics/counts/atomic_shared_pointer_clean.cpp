@@ -1,6 +1,5 @@
 // std::atomic<std::shared_ptr>: stored by one thread, loaded by another.
 // CLEAN
-// LIMIT nodebug: the library's lock bit is given back by a plain mov or a subtraction, and the pointer lies beside it
 #include <atomic>
 #include <memory>
 #include <thread>

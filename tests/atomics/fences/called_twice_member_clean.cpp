@@ -1,7 +1,7 @@
 // The fence comes after the store, and before that of the next call, which publishes what was there
 // before.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
+// LIMIT clang-O0-nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <atomic>
 #include <thread>
 

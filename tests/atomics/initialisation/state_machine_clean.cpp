@@ -1,6 +1,5 @@
 // Who turns the state from 0 to 1 initialises; the others wait for 2.
 // CLEAN
-// LIMIT nodebug: a store by a thread that has done a compare-and-swap is recognised; on the rest debug info is needed
 #include <atomic>
 #include <thread>
 

@@ -1,6 +1,5 @@
 // A queue lock: every waiter spins on a word of its own.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <stdatomic.h>
 
 #include "count_under_lock.h"

@@ -8,6 +8,7 @@
 // ALSO any b e
 // ALSO any a e
 // MAY-MISS shared: each place runs once in a thread
+// LIMIT O2-nodebug: a loop that does nothing else waits for it, as for an atomic one; the instructions are the same
 #include "race.h"
 
 volatile int wants[2], turn;

@@ -1,7 +1,6 @@
 // std::atomic_ref on a plain long.
 // CLEAN
 // TAGS fast
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <atomic>
 #include <thread>
 

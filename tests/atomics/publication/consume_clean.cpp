@@ -1,6 +1,5 @@
 // A pointer loaded with consume order.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the pointer is reported besides
 #include <atomic>
 #include <thread>
 

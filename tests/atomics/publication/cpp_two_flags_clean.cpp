@@ -1,6 +1,5 @@
 // A value goes to the other thread and comes back, by two flags.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <atomic>
 #include <thread>
 

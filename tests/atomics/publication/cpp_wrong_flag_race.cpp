@@ -1,7 +1,7 @@
 // The reader waits for the other of two flags.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the flag is reported besides
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 #include <atomic>
 #include <thread>
 

@@ -1,6 +1,6 @@
 // The order is an argument of the program's own functions, which are called with others as well.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
+// LIMIT clang-O0-nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <atomic>
 #include <thread>
 

@@ -3,6 +3,7 @@
 // ALSO any c d
 // TAGS fast
 // MAY-MISS shared: each place runs once in a thread
+// LIMIT nodebug: a loop that does nothing else waits for it, as for an atomic one; the instructions are the same
 #include "race.h"
 
 int value;

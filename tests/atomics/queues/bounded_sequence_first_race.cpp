@@ -1,6 +1,7 @@
 // The cell's number says that it is filled before it is.
 // RACE read-write - a b
 // MAY-MISS shared: each place runs once
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the number is reported besides
 #include <atomic>
 #include <thread>

@@ -1,6 +1,7 @@
 // The index goes on before the slot is filled.
 // RACE read-write global:slots a b
 // MAY-MISS shared: each place runs once in a thread
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the index is reported besides
 #include <stdatomic.h>
 

@@ -2,6 +2,7 @@
 // RACE read-write global:head a b
 // ALSO any c d
 // MAY-MISS shared: each place runs once in a thread
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: that index is reported besides
 #include <stdatomic.h>
 

@@ -1,6 +1,7 @@
 // The thief works on an item that it has not claimed, and so does the owner.
 // RACE write-write - a b
 // MAY-MISS shared: each place runs once
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the bottom is reported besides
 #include <atomic>
 #include <thread>

@@ -1,6 +1,5 @@
 // A hazard pointer: who takes the object away waits until nobody names it.
 // CLEAN
-// LIMIT nodebug: the release store of a null pointer is a plain mov; only a thread's own exchange on the word tells it
 #include <atomic>
 #include <thread>
 

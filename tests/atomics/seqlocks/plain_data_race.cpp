@@ -2,7 +2,6 @@
 // RACE read-write global:data a b
 // TAGS fast
 // MAY-MISS shared: each place runs once
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the reader's number is reported besides
 #include <atomic>
 #include <thread>
 

@@ -1,6 +1,5 @@
 // Writers take turns by turning an even number odd.
 // CLEAN
-// LIMIT nodebug: a store by a thread that has done a compare-and-swap is recognised; on the rest debug info is needed
 #include <atomic>
 #include <thread>
 

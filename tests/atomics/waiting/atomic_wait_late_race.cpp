@@ -1,6 +1,7 @@
 // What is done between the store and the notification is not ordered.
 // RACE write-write global:value a b
 // MAY-MISS shared: each place runs once
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 // LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the flag is reported besides
 #include <atomic>
 #include <thread>

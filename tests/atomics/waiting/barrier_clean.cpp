@@ -1,6 +1,5 @@
 // std::barrier: two phases, each thread reads what the other wrote.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <barrier>
 
 #include "race.h"

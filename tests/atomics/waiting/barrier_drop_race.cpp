@@ -1,7 +1,6 @@
 // What a barrier's completion writes is read between arriving and waiting, too.
 // RACE any global:sum c a
 // MAY-MISS shared: who had the page first did so alone
-// LIMIT nodebug: on x86-64 a release store is a plain mov
 #include "barrier_drop.h"
 
 static int sum;

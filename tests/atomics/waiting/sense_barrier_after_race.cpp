@@ -1,7 +1,7 @@
 // A barrier by sense reversal, and a write of both threads after it.
 // RACE write-write global:value a a
 // MAY-MISS shared: each place runs once in a thread
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's: the barrier is reported besides
+// LIMIT O2-nodebug: who waits comes after all that the other thread has done meanwhile, as long as its store is not known for what it is
 #include "sense_barrier.h"
 
 int value;

@@ -1,6 +1,5 @@
 // A barrier by sense reversal.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include "sense_barrier.h"
 
 static int values[2];

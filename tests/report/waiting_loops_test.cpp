@@ -1,0 +1,232 @@
+// Loops as compilers make them, in assembly: the labels are the loads that are asked about.
+#include "tools/waiting_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+asm(R"(
+.pushsection .text, "ax", @progbits
+.p2align 10
+# GCC's loop around sched_yield, by way of the linker's stub.
+1: call yield_stub
+yields: movzbl word(%rip), %eax
+  test %al, %al
+  je 1b
+  ret
+# The same in code without stubs.
+2: call *yield_slot(%rip)
+yields_directly: cmpb $0, word(%rip)
+  je 2b
+  ret
+# Turns taken, with a backoff: two loads of the word, either may be the last one.
+takes_turn: movslq word(%rip), %rax
+  cmp %rbp, %rax
+  je 4f
+3: pause
+  add $1, %ebx
+  cmp $100, %ebx
+  jle takes_turn
+  call yield_stub
+takes_turn_again: movslq word(%rip), %rax
+  cmp %rbp, %rax
+  jne 3b
+4: addq $1, other(%rip)
+  jmp takes_turn
+# oneTBB's: the first load stands before the loop.
+first_of_loop: mov 8(%rbp), %rax
+  cmp %rax, %r14
+  je 9f
+  mov $1, %ebx
+5: cmp $16, %ebx
+  jg 8f
+  lea -1(%rbx), %eax
+6: pause
+  sub $1, %eax
+  jae 6b
+  add %ebx, %ebx
+7: mov 8(%rbp), %rax
+  cmp %rax, %r14
+  jne 5b
+9: ret
+8: call yield_stub
+  jmp 7b
+# The time to sleep is stored on the stack.
+10: movq $0, (%rsp)
+  movq $1000, 8(%rsp)
+  mov %rsp, %rdi
+  call sleep_stub
+sleeps: mov (%rbx), %rax
+  test %rax, %rax
+  je 10b
+  ret
+# Linked statically.
+17: call yield_function
+calls_directly: cmpl $0, word(%rip)
+  je 17b
+  ret
+
+# It works meanwhile.
+11: call work_stub
+works: movzbl word(%rip), %eax
+  test %al, %al
+  je 11b
+  ret
+# It stores what it has counted.
+stores: cmpl $0, word(%rip)
+  jne 12f
+  addl $1, other(%rip)
+  jmp stores
+12: ret
+# A search: each time another address.
+searches: cmpl %esi, (%rdi)
+  je 13f
+  add $4, %rdi
+  jmp searches
+13: ret
+# A list.
+follows: mov (%rdi), %rdi
+  test %rdi, %rdi
+  jne follows
+  ret
+# A sum whose bound is in memory: what it adds changes its address.
+bounds: cmp word(%rip), %rcx
+  jge 14f
+  add (%rdi,%rcx,8), %rax
+  add $1, %rcx
+  jmp bounds
+14: ret
+# A sequence lock's data: the loop does not depend on it.
+15: mov word(%rip), %eax
+unused: mov other(%rip), %rdx
+  test $1, %al
+  jne 15b
+  mov word(%rip), %ecx
+  cmp %ecx, %eax
+  jne 15b
+  ret
+# No loop.
+once: cmpl $0, word(%rip)
+  je 16f
+  call yield_stub
+16: ret
+# By a locked instruction.
+locked: lock cmpxchg %ecx, word(%rip)
+  jne locked
+  ret
+# Each thread has its own.
+of_thread: cmpl $0, %fs:16
+  je of_thread
+  ret
+yield_function: mov $24, %eax
+  syscall
+  ret
+yield_stub: endbr64
+  jmp *yield_slot(%rip)
+sleep_stub: jmp *sleep_slot(%rip)
+work_stub: jmp *work_slot(%rip)
+.popsection
+.pushsection .data
+.p2align 6
+word: .quad 0
+other: .quad 0
+yield_slot: .quad 0
+sleep_slot: .quad 0
+work_slot: .quad 0
+.popsection
+)");
+
+extern "C" {
+extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[], first_of_loop[],
+    sleeps[], works[], stores[], searches[], follows[], bounds[], unused[], once[], locked[],
+    of_thread[], calls_directly[], yield_function[], yield_slot[], sleep_slot[], work_slot[];
+}
+
+namespace trapline {
+namespace {
+
+std::uint64_t AddressOf(const char* label) { return reinterpret_cast<std::uint64_t>(label); }
+
+class WaitingLoopsTest : public testing::Test {
+ protected:
+  bool Waits(const char* label) {
+    const std::uint64_t ip = AddressOf(label);
+    const bool waits = loops_.Repeat(ip);
+    std::array<unsigned char, 64> code;
+    std::memcpy(code.data(), label, code.size());
+    EXPECT_TRUE(!waits || WaitingLoops::MayRepeat(ip, code));
+    return waits;
+  }
+
+  std::map<std::uint64_t, std::string> functions_,
+      imports_ = {{AddressOf(yield_slot), "sched_yield"},
+                  {AddressOf(sleep_slot), "nanosleep"},
+                  {AddressOf(work_slot), "work"}};
+  std::uint32_t generation_ = 1;
+  unsigned reads_ = 0;
+  WaitingLoops loops_{
+      CodeSource{.read = [this](std::uint64_t address, void* out, std::size_t size) -> std::size_t {
+                   ++reads_;
+                   std::memcpy(out, reinterpret_cast<const void*>(address), size);
+                   return size;
+                 },
+                 .function_at = [this](std::uint64_t address) { return functions_[address]; },
+                 .import_at = [this](std::uint64_t slot) { return imports_[slot]; },
+                 .generation = [this] { return generation_; }}};
+};
+
+TEST_F(WaitingLoopsTest, LoadsOfLoopsThatDoNothingElse) {
+  EXPECT_TRUE(Waits(yields));
+  EXPECT_TRUE(Waits(yields_directly));
+  EXPECT_TRUE(Waits(takes_turn));
+  EXPECT_TRUE(Waits(takes_turn_again));
+  EXPECT_TRUE(Waits(first_of_loop));
+  EXPECT_TRUE(Waits(sleeps));
+}
+
+TEST_F(WaitingLoopsTest, OtherLoads) {
+  EXPECT_FALSE(Waits(works));
+  EXPECT_FALSE(Waits(stores));
+  EXPECT_FALSE(Waits(searches));
+  EXPECT_FALSE(Waits(follows));
+  EXPECT_FALSE(Waits(bounds));
+  EXPECT_FALSE(Waits(unused));
+  EXPECT_FALSE(Waits(once));
+  EXPECT_FALSE(Waits(locked));
+  EXPECT_FALSE(Waits(of_thread));
+}
+
+TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {
+  imports_.erase(AddressOf(yield_slot));
+  EXPECT_FALSE(Waits(yields));
+  EXPECT_FALSE(Waits(yields_directly));
+  EXPECT_TRUE(Waits(takes_turn)) << "by the way without a call";
+  imports_[AddressOf(work_slot)] = "usleep";
+  EXPECT_TRUE(Waits(works));
+  EXPECT_FALSE(Waits(calls_directly));
+  functions_[AddressOf(yield_function)] = "sched_yield";
+  EXPECT_TRUE(Waits(calls_directly));
+}
+
+TEST_F(WaitingLoopsTest, CodeIsReadOnceUntilItChanges) {
+  EXPECT_TRUE(Waits(yields));
+  const unsigned once_each = reads_;
+  EXPECT_TRUE(Waits(yields));
+  EXPECT_EQ(reads_, once_each);
+  ++generation_;
+  EXPECT_TRUE(Waits(yields));
+  EXPECT_EQ(reads_, 2 * once_each);
+}
+
+TEST_F(WaitingLoopsTest, CodeThatCannotBeReadIsNoLoop) {
+  WaitingLoops nothing{CodeSource{.read = [](auto, void*, auto) { return 0; },
+                                  .function_at = [](auto) { return ""; },
+                                  .import_at = [](auto) { return ""; },
+                                  .generation = [] { return 0; }}};
+  EXPECT_FALSE(nothing.Repeat(AddressOf(yields)));
+}
+
+}  // namespace
+}  // namespace trapline

@@ -1,0 +1,342 @@
+#include "tools/waiting_loops.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <boost/container/static_vector.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "translator/instruction.h"
+#include "translator/register_use.h"
+
+namespace trapline {
+namespace {
+
+using Nodes = std::uint32_t;            // a set of the instructions looked at
+constexpr std::size_t kMostNodes = 32;  // oneTBB's longest such loop, with its backoff, has 25
+
+// What functions may change by the System V ABI: rax, rcx, rdx, rsi, rdi, r8 to r11.
+constexpr unsigned kCallerSaved = 0xfc7;
+constexpr unsigned kAllRegisters = 0xffff;
+
+bool LetsTimePass(std::string_view function) {
+  static constexpr std::string_view kNames[] = {"__clock_nanosleep",
+                                                "__errno_location",
+                                                "__nanosleep",
+                                                "__sched_yield",
+                                                "clock_nanosleep",
+                                                "g_thread_yield",
+                                                "g_usleep",
+                                                "nanosleep",
+                                                "pthread_yield",
+                                                "sched_yield",
+                                                "sleep",
+                                                "thrd_sleep",
+                                                "thrd_yield",
+                                                "usleep"};
+  return std::ranges::binary_search(kNames, function);
+}
+
+unsigned Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
+Nodes Only(std::size_t node) { return Nodes{1} << node; }
+
+template <class Visit>
+void ForEach(Nodes nodes, Visit&& visit) {
+  for (; nodes != 0; nodes &= nodes - 1) visit(static_cast<std::size_t>(std::countr_zero(nodes)));
+}
+
+struct Node {
+  std::uint64_t ip = 0;
+  Nodes next = 0;
+  unsigned writes = 0;  // registers
+  bool passes = false;  // may be part of such a loop
+  Instruction instruction;
+};
+
+// nop and pause.
+bool IsNothing(const Instruction& instruction) {
+  return instruction.encoding == Encoding::kLegacy && instruction.operand_count == 0 &&
+         ((instruction.map == kMapOneByte && instruction.opcode == 0x90 &&
+           (instruction.rex & 1) == 0) ||
+          (instruction.map == kMap0F && instruction.opcode >= 0x18 && instruction.opcode <= 0x1f));
+}
+
+// Registers whose values the instruction computes with, or more; those of an address in memory are
+// none.
+unsigned ValueRegisters(const Instruction& in) {
+  const unsigned named = NamedRegisters(in);
+  if (in.encoding != Encoding::kLegacy) return named;
+  const bool one_byte = in.map == kMapOneByte, two_bytes = in.map == kMap0F;
+  const std::uint8_t opcode = in.opcode;
+  const bool of_constant =
+      one_byte && (opcode == 0xc6 || opcode == 0xc7 || (opcode & 0xf0) == 0xb0);
+  if (of_constant || (two_bytes && (opcode & 0xf0) == 0x90)) return 0;  // or of the flags: setcc
+  const unsigned of_address = Bit(in.base) | Bit(in.index);
+  if (one_byte && opcode == 0x8d) return of_address;              // lea
+  if (one_byte && (opcode & 0xfe) == 0x88) return Bit(in.reg());  // mov to memory or a register
+  const bool moves = (one_byte && (opcode == 0x63 || (opcode & 0xfe) == 0x8a)) ||
+                     (two_bytes && ((opcode & 0xf6) == 0xb6));  // mov, movzx and movsx to reg
+  if (moves) return in.modrm_is_memory() ? 0 : Bit(in.rm());
+  return in.modrm_is_memory() ? (named & ~of_address) | Bit(in.reg()) : named;
+}
+
+// cmov and setcc.
+bool TakesCondition(const Instruction& instruction) {
+  const unsigned group = instruction.opcode & 0xf0;
+  return instruction.encoding == Encoding::kLegacy && instruction.map == kMap0F &&
+         (group == 0x40 || group == 0x90);
+}
+
+bool SetsFlags(const Instruction& instruction) {
+  if (TakesCondition(instruction)) return false;
+  if (StatusFlagUse(instruction) != FlagUse::kKeeps) return true;
+  if (instruction.encoding != Encoding::kLegacy) return false;
+  // Of those that set some only: multiplications, shifts, counts and tests of bits.
+  static constexpr std::uint8_t kOneByte[] = {0x69, 0x6b, 0xc0, 0xc1, 0xd0, 0xd1,
+                                              0xd2, 0xd3, 0xf6, 0xf7, 0xfe, 0xff};
+  static constexpr std::uint8_t kTwoBytes[] = {0xa3, 0xa4, 0xa5, 0xab, 0xac, 0xad,
+                                               0xaf, 0xb3, 0xba, 0xbb, 0xbc, 0xbd};
+  return (instruction.map == kMapOneByte &&
+          std::ranges::binary_search(kOneByte, instruction.opcode)) ||
+         (instruction.map == kMap0F && std::ranges::binary_search(kTwoBytes, instruction.opcode));
+}
+
+// Whether a branch soon behind it, on the straight way, depends on what it loads.
+template <class At>
+bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at) {
+  constexpr int kMostInstructions = 8;
+  bool flags = SetsFlags(load);
+  unsigned values = MaybeWrittenRegisters(load);
+  if (values == kAllRegisters) return false;
+  std::uint64_t at = ip + load.length;
+  for (int i = 0; i < kMostInstructions && (flags || values != 0); ++i) {
+    const std::optional<Instruction> next = instruction_at(at);
+    if (!next) return false;
+    at = next->branch == Branch::kJump ? next->target : at + next->length;
+    switch (next->branch) {
+      case Branch::kJump:
+        continue;
+      case Branch::kConditional:
+        if (flags) return true;
+        continue;
+      case Branch::kCall:
+      case Branch::kIndirectCall:
+        values &= ~kCallerSaved;
+        flags = false;
+        continue;
+      case Branch::kNone:
+        break;
+      default:
+        return false;
+    }
+    if (IsNothing(*next)) continue;
+    const bool uses = (ValueRegisters(*next) & values) != 0 || (flags && TakesCondition(*next));
+    if (SetsFlags(*next)) flags = uses;
+    const unsigned written = MaybeWrittenRegisters(*next);
+    values = uses ? values | written : values & ~written;
+  }
+  return false;
+}
+
+bool MayBeIt(const std::optional<Instruction>& load) {
+  return load && MayBeAtomic(*load) && !load->operands[0].writes &&
+         load->operands[0].segment == Segment::kNone;
+}
+
+}  // namespace
+
+class WaitingLoop {
+ public:
+  explicit WaitingLoop(WaitingLoops& loops) : loops_(loops), source_(loops.source_) {}
+
+  bool Contains(std::uint64_t ip) {
+    const auto load = At(ip);
+    if (!MayBeIt(load) || !Ends(ip, *load)) return false;
+    load_ = *load;
+    load_ip_ = ip;
+    Collect();
+    return Decide();
+  }
+
+ private:
+  std::optional<Instruction> At(std::uint64_t ip) const { return loops_.InstructionAt(ip); }
+
+  bool Ends(std::uint64_t ip, const Instruction& load) const {
+    return EndsByValue(ip, load, [this](std::uint64_t at) { return At(at); });
+  }
+
+  bool CallsWaiting(std::uint64_t ip, const Instruction& call) const {
+    if (call.branch == Branch::kIndirectCall) return IsWaitingImport(ip, call);
+    // A stub of the linker's: endbr64, and a jump.
+    std::uint64_t at = call.target;
+    for (int i = 0; i < 2; ++i) {
+      const auto stub = At(at);
+      if (!stub) break;
+      if (stub->branch == Branch::kIndirectJump) return IsWaitingImport(at, *stub);
+      at += stub->length;
+    }
+    return LetsTimePass(source_.function_at(call.target));
+  }
+
+  bool IsWaitingImport(std::uint64_t ip, const Instruction& branch) const {
+    return branch.base == kRip && branch.operand_count > 0 &&
+           LetsTimePass(source_.import_at(Place(ip, branch, branch.operands[0])));
+  }
+
+  // Displacement, or address if it is known.
+  static std::uint64_t Place(std::uint64_t ip, const Instruction& instruction,
+                             const MemoryOperand& operand) {
+    return static_cast<std::uint64_t>(operand.displacement) +
+           (operand.base == kRip ? ip + instruction.length : 0);
+  }
+
+  bool IsSameLoad(const Node& node) const {
+    if (!MayBeAtomic(node.instruction)) return false;
+    const MemoryOperand& a = load_.operands[0];
+    const MemoryOperand& b = node.instruction.operands[0];
+    return !b.writes && a.base == b.base && a.index == b.index && a.scale == b.scale &&
+           a.size == b.size && b.segment == Segment::kNone &&
+           a.address_is_32_bits == b.address_is_32_bits &&
+           Place(load_ip_, load_, a) == Place(node.ip, node.instruction, b);
+  }
+
+  // What may be reached from the load by instructions that pass.
+  void Collect() {
+    IndexOf(load_ip_);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
+      Read(node);
+      if (!node.passes) continue;
+      const Instruction& in = node.instruction;
+      if (in.branch != Branch::kJump) node.next |= IndexOf(node.ip + in.length);
+      if (in.branch == Branch::kJump || in.branch == Branch::kConditional)
+        node.next |= IndexOf(in.target);
+    }
+  }
+
+  // As a set; empty when there are too many.
+  Nodes IndexOf(std::uint64_t ip) {
+    const auto known = std::ranges::find(nodes_, ip, &Node::ip);
+    const auto index = static_cast<std::size_t>(known - nodes_.begin());
+    if (index == kMostNodes) return 0;
+    if (known == nodes_.end()) nodes_.emplace_back().ip = ip;
+    return Only(index);
+  }
+
+  void Read(Node& node) const {
+    const auto in = At(node.ip);
+    node.passes = in && in->effects_known;
+    if (!node.passes) return;
+    node.instruction = *in;
+    switch (in->branch) {
+      case Branch::kNone:
+        node.writes = IsNothing(*in) ? 0 : MaybeWrittenRegisters(*in);
+        node.passes = std::ranges::all_of(in->memory(), [this](const MemoryOperand& operand) {
+          // What is waited for may lie on the stack as well.
+          return !operand.writes || (operand.base == kRsp && operand.segment == Segment::kNone &&
+                                     load_.operands[0].base != kRsp);
+        });
+        break;
+      case Branch::kJump:
+      case Branch::kConditional:
+        break;
+      case Branch::kCall:
+      case Branch::kIndirectCall:
+        node.writes = kCallerSaved;
+        node.passes = CallsWaiting(node.ip, *in);
+        break;
+      default:
+        node.passes = false;
+    }
+  }
+
+  // For each node what is reached from it, itself only by a way back.
+  std::array<Nodes, kMostNodes> Reached(Nodes alive) const {
+    std::array<Nodes, kMostNodes> reached{};
+    ForEach(alive, [&](std::size_t i) { reached[i] = nodes_[i].next & alive; });
+    ForEach(alive, [&](std::size_t by) {
+      ForEach(alive, [&](std::size_t of) {
+        if ((reached[of] & Only(by)) != 0) reached[of] |= reached[by];
+      });
+    });
+    return reached;
+  }
+
+  bool Decide() {
+    Nodes alive = 0, loads = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i].passes) continue;
+      alive |= Only(i);
+      if (IsSameLoad(nodes_[i]) && Ends(nodes_[i].ip, nodes_[i].instruction)) loads |= Only(i);
+    }
+    while (true) {
+      const std::array<Nodes, kMostNodes> reached = Reached(alive);
+      // What lies on a loop through such a load, and on the way there.
+      Nodes loop = 0, way = 0;
+      ForEach(alive, [&](std::size_t i) {
+        ForEach(reached[i] & loads, [&](std::size_t load) {
+          if ((reached[load] & Only(i)) != 0) loop |= Only(i);
+        });
+      });
+      if (loop == 0 || (alive & Only(0)) == 0) return false;
+      ForEach(reached[0] | Only(0), [&](std::size_t i) {
+        if (((reached[i] | Only(i)) & loop) != 0) way |= Only(i);
+      });
+      if (((reached[0] | Only(0)) & loop) == 0) return false;
+      unsigned written = 0;
+      ForEach(loop | way, [&](std::size_t i) { written |= nodes_[i].writes; });
+      Nodes varies = 0;
+      ForEach(loop | way, [&](std::size_t i) {
+        for (const MemoryOperand& operand : nodes_[i].instruction.memory()) {
+          if (nodes_[i].instruction.branch == Branch::kNone &&
+              ((Bit(operand.base) | Bit(operand.index)) & written) != 0) {
+            varies |= Only(i);
+          }
+        }
+      });
+      if (varies == 0) return true;
+      alive &= ~varies;
+      loads &= ~varies;
+    }
+  }
+
+  WaitingLoops& loops_;
+  const CodeSource& source_;
+  Instruction load_;
+  std::uint64_t load_ip_ = 0;
+  boost::container::static_vector<Node, kMostNodes> nodes_;  // the load is the first one
+};
+
+bool WaitingLoops::Repeat(std::uint64_t ip) {
+  const std::lock_guard lock(mutex_);
+  if (const std::uint32_t now = source_.generation(); std::exchange(generation_, now) != now)
+    blocks_.fill({});
+  return WaitingLoop(*this).Contains(ip);
+}
+
+std::optional<Instruction> WaitingLoops::InstructionAt(std::uint64_t ip) {
+  const std::uint64_t address = ip & ~(kBlock - 1), offset = ip - address;
+  Block& block = blocks_[ip / kBlock % blocks_.size()];
+  if (block.address != address) {
+    block.address = address;
+    block.size = source_.read(address, block.bytes.data(), block.bytes.size());
+    if (block.size == 0) block.size = source_.read(address, block.bytes.data(), kBlock);
+  }
+  if (offset >= block.size) return std::nullopt;
+  return Decode(std::span(block.bytes).first(block.size).subspan(offset), ip);
+}
+
+bool WaitingLoops::MayRepeat(std::uint64_t ip, std::span<const unsigned char> code) {
+  const auto load = Decode(code, ip);
+  if (!MayBeIt(load)) return false;
+  bool goes_on = false;  // behind the end of `code`, or elsewhere
+  const bool ends = EndsByValue(ip, *load, [&](std::uint64_t at) -> std::optional<Instruction> {
+    goes_on = at - ip + kMaximumInstructionLength > code.size();
+    return goes_on ? std::nullopt : Decode(code.subspan(at - ip), at);
+  });
+  return ends || goes_on;
+}
+
+}  // namespace trapline
