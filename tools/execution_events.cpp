@@ -308,12 +308,12 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
     if (IsEdge(access.kind) || access.flags == kOnlyOrders) {
       Event edge = access;
       edge.thread = Identity(edge.thread);
-      ThreadState& reader = ThreadOf(edge.thread);
-      const Event polled = std::exchange(reader.polled, {});
       if (!Orders(edge)) continue;
-      if (edge.kind == EventKind::kAtomicRead && polled.size != 0 && polled.size == edge.size &&
-          polled.address == edge.address) {
-        edge = polled;
+      if (Event& polled = ThreadOf(edge.thread).polled; polled.size != 0) [[unlikely]] {
+        const bool is_its_end = edge.kind == EventKind::kAtomicRead && polled.size == edge.size &&
+                                polled.address == edge.address;
+        if (is_its_end) edge = polled;
+        polled.size = 0;
       }
       accesses[count++] = edge;
       ++interruptions_;
@@ -347,9 +347,10 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       state->unacquired_size = acquires_later && !Acquires(kept.order) ? kept.size : 0;
       state->unacquired = kept.address;
       state->looked_at = 0;
+      state->polled.size = 0;
       const bool polls = finds_waiting_loops_ && counts == Counts::kFully &&
                          kept.kind == EventKind::kAtomicRead && BareAccessAt(kept.ip).waits;
-      state->polled = polls ? kept : Event{};
+      if (polls) state->polled = kept;
     }
   }
   if (count == 0 || ended_) return;

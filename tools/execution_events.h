@@ -82,8 +82,8 @@ struct ThreadState {
   // Its last access in the code cache, if it is an atomic one that acquires nothing when it is
   // done.
   std::uint64_t unacquired = 0, unacquired_size = 0;
-  // The last access was a load in a loop that waits, which is told of before it is made, and so
-  // again when it has been. Its size is 0: it was none.
+  // The last atomic access, if it was a load in a loop that waits, which is told of before it is
+  // made, and so again when it has been; else its size is 0.
   Event polled{};
   // The lock that it has looked at, while its epoch lasts, and `interruptions_` then.
   std::uint64_t looked_at = 0, looked_when = 0;
