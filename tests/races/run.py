@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -361,6 +362,27 @@ def cases_of(programs, options):
                 yield Case(program, variant, options.directory)
 
 
+@contextmanager
+def compilers(count):
+    """So many of them run meanwhile, one after the other each: they use memory, caches and short processes as plain loops do not."""
+    is_over = threading.Event()
+    source = HERE / "cpp" / "coroutines_clean.cpp"
+    command = ["g++", "-std=c++20", "-O2", *COMMON, "-c", str(source), "-o", "/dev/null"]
+
+    def compile_again():
+        while not is_over.is_set():
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+    with ThreadPoolExecutor(max(count, 1)) as pool:
+        running = [pool.submit(compile_again) for _ in range(count)]
+        try:
+            yield
+        finally:
+            is_over.set()
+            for each in running:
+                each.result()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trapline", type=Path, help="the trapline command; without it only the native runs are made")
@@ -375,6 +397,8 @@ def main():
     parser.add_argument("--tags", default="", help="only programs with all of these tags, as fast")
     parser.add_argument("--leave-out", nargs=2, action="append", default=[], metavar=("PATTERN", "REASON"), help="skip these programs, and say why")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs to build and run at once")
+    parser.add_argument("--beside", type=int, default=0, metavar="N",
+                        help="so many compilers run beside all the time: rare false alarms show on a busy machine")
     parser.add_argument("--patience", type=float, default=1, help="factor on the time limits of runs under trapline")
     parser.add_argument("--directory", type=Path, help="where the programs are built (default: build/ and the name of their directory)")
     parser.add_argument("--build-only", action="store_true", help="build and run nothing")
@@ -395,7 +419,7 @@ def main():
     if not cases:
         sys.exit("no program matches")
     suite = Suite(options)
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with compilers(options.beside), ThreadPoolExecutor(options.jobs) as pool:
         for future in [pool.submit(suite.test, case) for case in cases]:
             future.result()
     return suite.results.finish()

@@ -206,8 +206,9 @@ TEST_F(ReplayTest, ShardsDoNotChangeTheReport) {
       if (seed % 4 == 1) {
         options.ordering_rule = [](const Access& first, const Access& second) {
           const std::uint64_t code = (first.ip + second.ip) / 4;
-          return code % 3 == 0   ? Meeting::kOrder
-                 : code % 3 == 1 ? Meeting::kNoOrder
+          return code % 4 == 0   ? Meeting::kOrder
+                 : code % 4 == 1 ? Meeting::kNoOrder
+                 : code % 4 == 2 ? Meeting::kPolled
                                  : Meeting::kRace;
         };
       }
