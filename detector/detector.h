@@ -55,6 +55,11 @@ enum class Meeting : std::uint8_t {
   kMutualOrder,
 };
 
+// Whether it orders the two threads.
+constexpr bool Orders(Meeting meeting) {
+  return meeting != Meeting::kRace && meeting != Meeting::kNoOrder;
+}
+
 // Judges two of them, the first one the earlier one.
 using OrderingRule = std::function<Meeting(const Access& first, const Access& second)>;
 

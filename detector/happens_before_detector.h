@@ -254,13 +254,9 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
         std::count_if(followed_.begin(), followed_.end(), is_of_both) == kMostPolled) {
       polled = 0;
     }
-    if (polled == 0) {
-      std::erase_if(followed_, is_of_both);
-    } else {
-      std::erase_if(followed_, [&](const Followed& followed) {
-        return is_of_both(followed) && followed.polled == polled;
-      });
-    }
+    std::erase_if(followed_, [&](const Followed& followed) {
+      return is_of_both(followed) && (polled == 0 || followed.polled == polled);
+    });
     followed_.push_back({thread, other, polled, kFollows});
   }
 

@@ -21,7 +21,7 @@ void RaceLog::Report(const Access& first, const Access& second, std::uint64_t ad
                      std::uint64_t size) {
   if (rule_) {
     if (const Meeting meeting = rule_(first, second); meeting != Meeting::kRace) {
-      if (meeting != Meeting::kNoOrder) ordering_.push_back({first, second, meeting});
+      if (Orders(meeting)) ordering_.push_back({first, second, meeting});
       return;
     }
   }

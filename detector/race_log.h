@@ -25,7 +25,7 @@ class RaceLog {
   void SetOrderingRule(OrderingRule rule) { rule_ = std::move(rule); }
   struct Ordering {
     Access first, second;
-    Meeting meeting;  // kOrder, kPolled or kMutualOrder
+    Meeting meeting;  // Orders
   };
   std::span<const Ordering> ordering() const { return ordering_; }
   void ClearOrdering() { ordering_.clear(); }

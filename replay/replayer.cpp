@@ -50,7 +50,7 @@ class Lane {
       detector->SetOrderingRule([this, &rule](const Access& first, const Access& second) {
         const std::lock_guard lock(rule_mutex_);
         const Meeting meeting = rule(first, second);
-        orders_ = orders_ || (meeting != Meeting::kRace && meeting != Meeting::kNoOrder);
+        orders_ = orders_ || Orders(meeting);
         return meeting;
       });
     }

@@ -280,11 +280,11 @@ class WaitingLoop {
           if ((reached[load] & Only(i)) != 0) loop |= Only(i);
         });
       });
-      if (loop == 0 || (alive & Only(0)) == 0) return false;
-      ForEach(reached[0] | Only(0), [&](std::size_t i) {
+      const Nodes from_load = reached[0] | Only(0);
+      if ((alive & Only(0)) == 0 || (from_load & loop) == 0) return false;
+      ForEach(from_load, [&](std::size_t i) {
         if (((reached[i] | Only(i)) & loop) != 0) way |= Only(i);
       });
-      if (((reached[0] | Only(0)) & loop) == 0) return false;
       unsigned written = 0;
       ForEach(loop | way, [&](std::size_t i) { written |= nodes_[i].writes; });
       Nodes varies = 0;
