@@ -46,7 +46,7 @@ constexpr std::int64_t kShortestStay = 16;
 constexpr std::int64_t kWritesOfAccess = 8;
 constexpr std::int64_t kCountingPatience = 4096;
 // A stint pays if what is left of it without its exits, so many times over, is more than they took.
-// Code in the cache is 3 to 60 times slower than natively (docs/translator.md), and much of what
+// Code in the cache is 3 to 60 times slower than natively (docs/cost.md), and much of what
 // exits take is not saved by staying there, where the same pages fault. bench/programs, with 200
 // instead of 20, seconds of processor time, medians of three by turns: radix 8.6 instead of 11.9,
 // lu 1.9 instead of 2.4, the others as before. Where threads hand each other small blocks of
@@ -56,7 +56,7 @@ constexpr std::int64_t kCountingPatience = 4096;
 constexpr std::uint64_t kGain = 100;
 // Where nearly all accesses are repeats (guest-agent/repeats.h) code in the cache is less slow, and
 // it is seen that a native stint's first 400 us go to KVM's mending of translations
-// (docs/translator.md).
+// (docs/detection.md, "Hot code").
 constexpr std::uint64_t kGainOverRepeats = 20;
 constexpr std::uint64_t kRefill = 400'000;  // ns
 

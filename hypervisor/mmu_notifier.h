@@ -1,6 +1,6 @@
 // Makes KVM notice that entries of the guest's page tables are gone: it drops what it has cached of
 // a page only when the host kernel's notifiers tell of a change to that page's mapping
-// (docs/translator.md, "Where the time goes").
+// (docs/cost.md).
 #pragma once
 
 #include <cstdint>

@@ -29,10 +29,11 @@ bool BareCodeFinder::MayFind(const ElfFile& file, const ElfSymbols* symbols) {
 
 BareCode BareCodeFinder::At(const ElfFile& file, const ElfSymbols* symbols, DebugInfo* debug_info,
                             std::uint64_t offset) {
-  // What the compiler adds has no line, though its function has debug info.
-  if (debug_info != nullptr &&
-      (!debug_info->LineOf(offset).file.empty() || !debug_info->Frames(offset).empty())) {
-    return BareCode::kNo;
+  if (debug_info != nullptr) {
+    const SourceFrame line = debug_info->LineOf(offset);
+    if (!line.file.empty()) return line.line == 0 ? BareCode::kNoLine : BareCode::kNo;
+    // What the compiler adds has no line, though its function has debug info.
+    if (!debug_info->Frames(offset).empty()) return BareCode::kNo;
   }
   const ElfSymbols::Symbol* const function =
       symbols != nullptr ? symbols->FindFunction(offset) : nullptr;

@@ -35,6 +35,8 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
   const MemoryOperand& operand = instruction.operands[0];
   const bool updates = operand.reads && operand.writes;
   if (code == BareCode::kNo || (updates && !MayInlineTbb(code))) return {};
+  // Of loads rule 2 of docs/detection.md says enough.
+  if (code == BareCode::kNoLine && !operand.writes) return {};
   return {.code = code,
           .writes = operand.writes,
           .updates = updates,
@@ -97,7 +99,8 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     }
     is_rust = is_rust && bare->code == BareCode::kRust;
     // Elsewhere what stores plainly to such a word is a mistake as often as not.
-    may_store = may_store && (!bare->writes || MayInlineTbb(bare->code));
+    may_store =
+        may_store && (!bare->writes || MayInlineTbb(bare->code) || bare->code == BareCode::kNoLine);
     orders = orders && !bare->updates;
     is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
   }

@@ -1,5 +1,5 @@
-// Plain loads and stores of code without debug info: which of them are taken for operations of
-// atomics where they meet what nothing orders them with (docs/detection.md).
+// Plain loads and stores of code without debug info, or without a line: which of them are taken for
+// operations of atomics where they meet what nothing orders them with (docs/detection.md).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace trapline {
 
-// A plain load or store of code without debug info; any other instruction is kNo. Of code where
-// oneTBB's headers may be inlined also an update, which a relaxed load and store become.
+// A plain load or store of code without debug info, or a store without a line; any other
+// instruction is kNo. Of code where oneTBB's headers may be inlined also an update, which a relaxed
+// load and store become.
 struct BareAccess {
   BareCode code = BareCode::kNo;
   bool writes = false, updates = false;
@@ -48,10 +49,10 @@ struct Judgement {
 // What two conflicting accesses are that nothing orders, the first one the earlier one: whether
 // they are operations of atomics, of which at least one was compiled to a plain load or store. Both
 // must be of the same bytes, and each an atomic one or such an instruction of code without debug
-// info. Of two of the latter, both must be Rust, where only unsafe code could race, or use a flag
-// of oneTBB's that orders nothing, or one must be a load that waits for the other's store.
-// `first_bare`, `second_bare`: what they are by their instructions; kNo also where the user says
-// that it is a plain one.
+// info, or a store without a line. Of two of the latter, both must be Rust, where only unsafe code
+// could race, or use a flag of oneTBB's that orders nothing, or one must be a load that waits for
+// the other's store. `first_bare`, `second_bare`: what they are by their instructions; kNo also
+// where the user says that it is a plain one.
 Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const Access& second,
                        const BareAccess& second_bare);
 

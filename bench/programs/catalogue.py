@@ -40,7 +40,7 @@ def nearest_power(base, value):
 
 def barnes_parameters(threads, scale):
     """One line each: file, bodies, seed, file, time step, softening, tolerance, cells, leaves, end, output interval, threads."""
-    lines = ["", at_least(256, 40000 * scale), 123, "", 0.025, 0.05, 1.0, 2.0, 5.0, 0.075, 0.25, threads]
+    lines = ["", at_least(256, 64000 * scale), 123, "", 0.025, 0.05, 1.0, 2.0, 5.0, 0.075, 0.25, threads]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -98,9 +98,9 @@ THREADS = "-DENABLE_THREADS"
 
 PROGRAMS = [
     Program("fft", "splash", "kernels/fft", flags=SPLASH_FLAGS, result_lines="TEST|Checksum",
-            arguments=lambda threads, scale: [f"-m{int(math.log2(nearest_power(4, 2**22 * scale)))}", f"-p{threads}", "-t"]),
+            arguments=lambda threads, scale: [f"-m{int(math.log2(nearest_power(4, 2**24 * scale)))}", f"-p{threads}", "-t"]),
     Program("lu", "splash", "kernels/lu/contiguous_blocks", flags=SPLASH_FLAGS, result_lines="TEST",
-            arguments=lambda threads, scale: [f"-n{16 * at_least(4, 96 * scale ** (1 / 3))}", "-b16", f"-p{threads}"]),
+            arguments=lambda threads, scale: [f"-n{16 * at_least(4, 112 * scale ** (1 / 3))}", "-b16", f"-p{threads}"]),
     Program("radix", "splash", "kernels/radix", flags=SPLASH_FLAGS, result_lines="TEST|error",
             arguments=lambda threads, scale: [f"-n{nearest_power(2, 2**24 * scale)}", "-r1024", f"-p{threads}", "-t"]),
     Program("barnes", "splash", "apps/barnes", flags=SPLASH_FLAGS, arguments=lambda threads, scale: [], stdin=barnes_parameters),
