@@ -16,6 +16,9 @@ class ElfSymbols;
 // (the file needs the library), or the code lies in a function of theirs, or in one that may be,
 // for want of symbols.
 enum class BareCode : std::uint8_t { kNo, kNoLine, kAny, kRust, kMayInlineTbb, kTbb };
+constexpr bool LacksDebugInfo(BareCode code) {
+  return code != BareCode::kNo && code != BareCode::kNoLine;
+}
 
 // Of one file. Not thread-safe.
 class BareCodeFinder {

@@ -850,7 +850,7 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   const bool is_read = memory_(ip, code.data(), code.size());
   if (is_read && BeginsOpenMpUpdate(ip, code)) return true;
   const bool waits = (!is_read || WaitingLoops::MayRepeat(ip, code)) && waiting_loops_.Repeat(ip) &&
-                     symbolizer_.BareCodeAt(ip) > BareCode::kNoLine;
+                     LacksDebugInfo(symbolizer_.BareCodeAt(ip));
   const std::lock_guard lock(said_mutex_);
   if (waits) {
     finds_waiting_loops_ = true;
