@@ -105,6 +105,8 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
                "cannot";
       case Presumption::kMetAtomic:
         return "no debug info: it met an atomic operation on the word that nothing orders";
+      case Presumption::kMergedStore:
+        return "line 0 in debug info: it met an atomic operation on the word that nothing orders";
       case Presumption::kWaitedFor:
         return "no debug info: a loop that does nothing else waits for the word";
       case Presumption::kTbbRelaxed:

@@ -35,7 +35,7 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
   const MemoryOperand& operand = instruction.operands[0];
   const bool updates = operand.reads && operand.writes;
   if (code == BareCode::kNo || (updates && !MayInlineTbb(code))) return {};
-  // Of loads rule 2 of docs/detection.md says enough.
+  // Plain data is loaded so far more often than atomics are (docs/detection.md).
   if (code == BareCode::kNoLine && !operand.writes) return {};
   return {.code = code,
           .writes = operand.writes,
@@ -83,7 +83,7 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     return {};
   }
   bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
-  bool is_waited_for = false, is_polled = false;
+  bool is_waited_for = false, is_polled = false, is_merged = false;
   for (const auto& [access, bare] :
        {std::pair(&first, &first_bare), std::pair(&second, &second_bare)}) {
     is_waited_for = is_waited_for || (bare->waits && !IsWrite(access->kind));
@@ -99,8 +99,8 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     }
     is_rust = is_rust && bare->code == BareCode::kRust;
     // Elsewhere what stores plainly to such a word is a mistake as often as not.
-    may_store =
-        may_store && (!bare->writes || MayInlineTbb(bare->code) || bare->code == BareCode::kNoLine);
+    is_merged = bare->code == BareCode::kNoLine;
+    may_store = may_store && (!bare->writes || MayInlineTbb(bare->code) || is_merged);
     orders = orders && !bare->updates;
     is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
   }
@@ -108,8 +108,8 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
   if (is_waited_for && orders)
     return {is_polled ? Meeting::kPolled : Meeting::kOrder, Presumption::kWaitedFor};
   if (meets_atomic && may_store) {
-    return orders ? Judgement{Meeting::kOrder, Presumption::kMetAtomic}
-                  : Judgement{Meeting::kNoOrder, Presumption::kTbbRelaxed};
+    if (!orders) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
+    return {Meeting::kOrder, is_merged ? Presumption::kMergedStore : Presumption::kMetAtomic};
   }
   if (is_tbb_flag) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
   return {};

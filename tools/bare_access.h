@@ -35,10 +35,11 @@ bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip);
 
 // Why plain loads and stores are taken for atomic without debug info.
 enum class Presumption : std::uint8_t {
-  kTbbRelaxed,  // by their form; they order nothing, and are not told as atomic ones
-  kMetAtomic,   // an atomic operation was there that nothing orders
-  kRust,        // only unsafe code would race there
-  kWaitedFor,   // a loop waits for it
+  kTbbRelaxed,   // by their form; they order nothing, and are not told as atomic ones
+  kMetAtomic,    // an atomic operation was there that nothing orders
+  kMergedStore,  // likewise, and it has no line, though there is debug info
+  kRust,         // only unsafe code would race there
+  kWaitedFor,    // a loop waits for it
 };
 
 struct Judgement {

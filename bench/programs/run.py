@@ -26,7 +26,7 @@ from catalogue import PROGRAMS
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MIB = 1024  # of the kibibytes in which memory is measured
-EMULATED_MEMORY = 8192  # MiB; radix under ThreadSanitizer has 1,300, and files are in memory, too
+EMULATED_MEMORY = 8192  # MiB; fft under ThreadSanitizer has 3,900, and files are in memory, too
 
 
 # Building

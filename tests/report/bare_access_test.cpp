@@ -18,7 +18,7 @@ TEST(JudgeMeeting, StoreWithoutLineThatMeetsAnAtomicLoadOrders) {
       JudgeMeeting(AccessOf(EventKind::kAtomicRead), {}, AccessOf(EventKind::kWrite),
                    BareStoreOf(BareCode::kNoLine));
   EXPECT_EQ(judgement.meeting, Meeting::kOrder);
-  EXPECT_EQ(judgement.why, Presumption::kMetAtomic);
+  EXPECT_EQ(judgement.why, Presumption::kMergedStore);
 }
 
 TEST(JudgeMeeting, StoreWithoutLineThatMeetsAPlainLoadRaces) {
