@@ -9,6 +9,7 @@
 #include "symbols/elf_symbols.h"
 #include "symbols/imports.h"
 #include "symbols/module_image.h"
+#include "symbols/program_text.h"
 
 namespace trapline {
 
@@ -19,12 +20,14 @@ struct LogSymbolizer::Opened {
   std::unique_ptr<ElfSymbols> symbols;
   std::unique_ptr<DebugInfo> debug_info;  // null: none
   BareCodeFinder bare_code;
-  std::unique_ptr<Imports> imports;  // null: not asked for yet
+  std::unique_ptr<Imports> imports;   // null: not asked for yet
+  std::unique_ptr<ProgramText> text;  // likewise
 };
 
 LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
-  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}, {}, {}});
+  for (const LogModule& module : modules)
+    modules_.push_back({module, false, {}, {}, {}, {}, {}, {}});
 }
 
 LogSymbolizer::~LogSymbolizer() = default;
@@ -70,6 +73,14 @@ BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
   if (opened == nullptr || opened->image == nullptr) return BareCode::kNo;
   return opened->bare_code.At(opened->image->file(), opened->symbols.get(),
                               opened->debug_info.get(), address - opened->module.bias);
+}
+
+bool LogSymbolizer::IsAtomicByMacro(std::uint64_t address) {
+  Opened* const opened = Find(address);
+  if (opened == nullptr || opened->debug_info == nullptr) return false;
+  if (opened->text == nullptr) opened->text = SourcesOf(*opened->debug_info, opened->module.path);
+  const SourceFrame line = opened->debug_info->LineOf(address - opened->module.bias);
+  return opened->text->NamesAtomicMacro(line.file, line.line);
 }
 
 std::string LogSymbolizer::ImportAt(std::uint64_t slot) {

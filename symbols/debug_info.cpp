@@ -203,13 +203,19 @@ std::optional<Dwarf_Word> ConstantAt(Dwarf_Die& parameter, std::uint64_t pc) {
   return std::nullopt;
 }
 
+// The name of a function, without the arguments of a template; empty: it has none.
+std::string_view FunctionName(Dwarf_Die& function) {
+  const char* const name = dwarf_diename(&function);
+  const std::string_view text = name != nullptr ? name : "";
+  return text.substr(0, text.find('<'));
+}
+
 // Whether a function is an operation of the C++ library's atomics that takes its order as a
 // parameter.
 bool IsOperation(Dwarf_Die& function) {
   const char* const file = DeclarationFile(function);
-  const char* const name = dwarf_diename(&function);
-  if (file == nullptr || name == nullptr || !IsAtomicHeader(file)) return false;
-  const std::string_view text = name;
+  const std::string_view text = FunctionName(function);
+  if (file == nullptr || !IsAtomicHeader(file)) return false;
   return IsMemberOperation(text) || (text.starts_with("atomic_") && text.ends_with("_explicit"));
 }
 
@@ -489,7 +495,7 @@ std::optional<DebugInfo::Operation> DebugInfo::OperationAt(std::uint64_t address
   std::size_t depth = chain.size();
   for (; depth > 0 && IsOperation(chain[depth - 1]); --depth) {
     Dwarf_Die& called = chain[depth - 1];
-    function = dwarf_diename(&called);
+    function = FunctionName(called);
     if (const auto order = OrderParameter(called, address)) {
       Dwarf_Off walked_to = 0;
       // gcc makes one of equal loads in two branches.
@@ -518,6 +524,17 @@ std::optional<DebugInfo::Operation> DebugInfo::OperationAt(std::uint64_t address
   return operation;
 }
 
+bool DebugInfo::IsWaiterCount(std::uint64_t address) {
+  Unit* const unit = UnitOf(address);
+  if (unit == nullptr) return false;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  if (chain.empty()) return false;
+  const char* const file = DeclarationFile(chain.back());
+  if (file == nullptr || !std::string_view(file).ends_with("/atomic_wait.h")) return false;
+  const std::string_view function = FunctionName(chain.back());
+  return function == "_M_enter_wait" || function == "_M_leave_wait" || function == "_M_waiting";
+}
+
 bool DebugInfo::InlinesAtomicLoad(std::uint64_t address) {
   Unit* const unit = UnitOf(address);
   std::vector<Dwarf_Die> chain = unit != nullptr ? Chain(*unit, address) : std::vector<Dwarf_Die>();
@@ -539,7 +556,7 @@ bool DebugInfo::Inlines(Dwarf_Die& function, bool loads, Dwarf_Off called, int d
     }
     // One that was merged away is there, without an address.
     if (tag == DW_TAG_inlined_subroutine && IsOperation(die)) {
-      if (IsLoad(dwarf_diename(&die)) == loads) return true;
+      if (IsLoad(FunctionName(die)) == loads) return true;
     } else if (Inlines(die, loads, called, depth + 1, walked_to)) {
       return true;
     }
@@ -555,9 +572,8 @@ bool DebugInfo::HasOtherOrder(Dwarf_Die& function, Dwarf_Die& called, StatedOrde
     if (!Progress(die, walked_to)) return true;
     const int tag = dwarf_tag(&die);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) continue;
-    const char* const name = dwarf_diename(&die);
-    if (tag == DW_TAG_inlined_subroutine && name != nullptr &&
-        std::string_view(name) == dwarf_diename(&called) && IsOperation(die)) {
+    if (tag == DW_TAG_inlined_subroutine && FunctionName(die) == FunctionName(called) &&
+        IsOperation(die)) {
       // Where it was merged away, nothing is known of it at any address.
       Dwarf_Addr low = 0;
       const auto other = dwarf_entrypc(&die, &low) == 0 ? OrderParameter(die, low) : std::nullopt;

@@ -54,6 +54,10 @@ class DebugInfo {
   };
   std::optional<Operation> OperationAt(std::uint64_t address, std::string function = {});
 
+  // Whether the code at `address` belongs to libstdc++'s count of the threads that wait for an
+  // atomic object, which tells only whether there is anybody to be woken.
+  bool IsWaiterCount(std::uint64_t address);
+
   // File and line of all that the function at `address` consists of, what is inlined there as well,
   // if its code may have been merged with other code of the same function: gcc makes one of equal
   // loads, and says the place of one. Otherwise empty.

@@ -415,23 +415,23 @@ bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), 
   if (!is_new) return known->second;
   bool hides = false;
   for (const std::string_view part : macro->second)
-    hides = hides || part == "##" || is_it(part) || Hides(part, is_it, answers);
+    hides = hides || is_it(part) || Hides(part, is_it, answers);
   return answers[word] = hides;
 }
 
 bool ProgramText::HidesAtomic(std::string_view word) {
   const auto is_atomic = [](std::string_view part) {
-    return IsAssembler(part) || part == "volatile" || part == "__volatile__" || part == "_Atomic" ||
-           part == "_Pragma" || part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
-           IsAtomicWord(part) || IsMemberOperation(part);
+    return part == "##" || IsAssembler(part) || part == "volatile" || part == "__volatile__" ||
+           part == "_Atomic" || part == "_Pragma" || part.starts_with("__ATOMIC_") ||
+           part.starts_with("memory_order") || IsAtomicWord(part) || IsMemberOperation(part);
   };
   return Hides(word, is_atomic, hiding_);
 }
 
 bool ProgramText::HidesJump(std::string_view word) {
   const auto is_jump = [](std::string_view part) {
-    return part == "goto" || part == "switch" || part == "case" || part == "default" ||
-           part == "_Pragma" || IsAssembler(part);
+    return part == "##" || part == "goto" || part == "switch" || part == "case" ||
+           part == "default" || part == "_Pragma" || IsAssembler(part);
   };
   return Hides(word, is_jump, jumping_);
 }
@@ -578,6 +578,18 @@ std::optional<StatedOrder> ProgramText::LoadsAt(const std::string& file, int lin
       order = order.value_or(StatedOrder::kNeither) | operation.order;
   }
   return order;
+}
+
+bool ProgramText::NamesAtomicMacro(const std::string& file, int line) {
+  const SourceText* const text = TextOf(file);
+  if (text == nullptr) return false;
+  ReadSystem();
+  const auto is_operation = [](std::string_view part) {
+    return IsAtomicWord(part) && part.find("fence") == std::string_view::npos;
+  };
+  return std::ranges::any_of(text->StatementsAt(line), [&](const Token& token) {
+    return token.IsWord() && Hides(token.text, is_operation, operating_);
+  });
 }
 
 bool ProgramText::MayBeAtomic(const std::string& file, int line) {

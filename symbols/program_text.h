@@ -66,6 +66,10 @@ class ProgramText {
   // on OpenMP's flushes. True where that is not clear.
   bool MayBeAtomic(const std::string& file, int line);
 
+  // Whether the statements on that line name a macro that stands for an atomic operation, directly
+  // or not, as far as the text could be read.
+  bool NamesAtomicMacro(const std::string& file, int line);
+
   // The order of all operations named there that are loads, or may hide some; nothing: there are
   // none.
   std::optional<StatedOrder> LoadsAt(const std::string& file, int line);
@@ -87,8 +91,7 @@ class ProgramText {
   template <class IsType>
   Declared DeclaredBy(IsType&& is_type) const;
   using Answers = std::map<std::string_view, bool>;  // by macro
-  // Whether it is a macro that stands for something that is_it, directly or not, or that cannot be
-  // known.
+  // Whether it is a macro that stands for something that is_it, directly or not.
   bool Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers);
   bool HidesAtomic(std::string_view word);
   bool HidesJump(std::string_view word);
@@ -112,7 +115,7 @@ class ProgramText {
   std::map<std::string, std::unique_ptr<SourceText>> system_files_;
   std::set<std::string> system_wanted_;
   std::map<std::string_view, std::set<std::string_view>> macros_;  // the words of their bodies
-  Answers hiding_, jumping_;
+  Answers hiding_, jumping_, operating_;
   std::set<std::string_view> own_macros_;  // of those, what no system's header defines
   Declared atomic_, volatile_;
   std::size_t size_ = 0;

@@ -168,6 +168,13 @@ std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* sym
                  symbols != nullptr ? symbols->FindObject(offset) : nullptr);
 }
 
+std::unique_ptr<ProgramText> SourcesOf(DebugInfo& debug_info, const std::string& path) {
+  struct stat built = {};
+  const DebugInfo::Sources sources = debug_info.SourceFiles();
+  if (!sources.all || stat(path.c_str(), &built) != 0) built.st_mtime = 0;
+  return std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+}
+
 std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
                                  std::uint64_t offset) {
   std::vector<SourceFrame> frames;
@@ -358,6 +365,15 @@ class Symbolizer::Implementation {
     });
   }
 
+  bool IsAtomicByMacro(std::uint64_t pc) {
+    return Remembered(macro_code_, pc, [&](const Module& module) {
+      Contents& contents = ContentsOf(module);
+      if (!contents.debug_info) return false;
+      const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
+      return AllTextOf(module, contents).NamesAtomicMacro(line.file, line.line);
+    });
+  }
+
   BareCode BareCodeAt(std::uint64_t pc) {
     return Remembered(bare_code_, pc, [&](const Module& module) {
       Contents& contents = ContentsOf(module);
@@ -384,6 +400,7 @@ class Symbolizer::Implementation {
       bare_code_.erase(bare_code_.lower_bound(begin), bare_code_.lower_bound(end));
       orders_.erase(orders_.lower_bound(begin), orders_.lower_bound(end));
       plain_code_.erase(plain_code_.lower_bound(begin), plain_code_.lower_bound(end));
+      macro_code_.erase(macro_code_.lower_bound(begin), macro_code_.lower_bound(end));
     }
     const std::unique_lock lock(answers_mutex_);
     const auto page = answer_pages_.lower_bound(PageOf(begin));
@@ -444,6 +461,13 @@ class Symbolizer::Implementation {
     if (!contents.debug_info) return true;
     DebugInfo& debug_info = *contents.debug_info;
     const std::uint64_t offset = pc - module->bias;
+    if (debug_info.IsWaiterCount(offset)) {
+      // What the threads wait for orders them; this would order all of them, wherever they meet.
+      answer = OrderAnswer();
+      answer.of_waiters = true;
+      answer.order = answer.first_order = StatedOrder::kNeither;
+      return true;
+    }
     int next = 0;
     if (is_store && debug_info.MayLackPlace(offset, next)) return true;
     const auto operation = debug_info.OperationAt(offset, function);
@@ -533,16 +557,15 @@ class Symbolizer::Implementation {
     return fences;
   }
 
+  // What of it can be read. There must be debug info.
+  static ProgramText& AllTextOf(const Module& module, Contents& contents) {
+    if (contents.text == nullptr) contents.text = SourcesOf(*contents.debug_info, module.path);
+    return *contents.text;
+  }
   // Null: not all of it can be read.
-  ProgramText* TextOf(const Module& module, Contents& contents) {
-    if (contents.text == nullptr) {
-      struct stat built = {};
-      DebugInfo::Sources sources = contents.debug_info->SourceFiles();
-      if (!sources.all || stat(module.path.c_str(), &built) != 0) built.st_mtime = 0;
-      contents.text =
-          std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
-    }
-    return contents.text->complete() ? contents.text.get() : nullptr;
+  static ProgramText* TextOf(const Module& module, Contents& contents) {
+    ProgramText& text = AllTextOf(module, contents);
+    return text.complete() ? &text : nullptr;
   }
 
   bool IsPlainLocked(const Module& module, Contents& contents, std::uint64_t pc) {
@@ -686,7 +709,7 @@ class Symbolizer::Implementation {
   std::uint32_t orders_generation_ = 0;
   // Numbers of statements, by file and line; OrderAnswer::early_store.
   std::map<std::pair<std::string, int>, std::size_t> early_stores_;
-  std::map<std::uint64_t, bool> plain_code_;
+  std::map<std::uint64_t, bool> plain_code_, macro_code_;
   std::map<std::uint64_t, BareCode> bare_code_;
   SourceLines sources_;
 };
@@ -743,6 +766,8 @@ BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->Bare
 std::string Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
+
+bool Symbolizer::IsAtomicByMacro(std::uint64_t pc) { return implementation_->IsAtomicByMacro(pc); }
 
 bool Symbolizer::MayHoldAtomics(const Module& module) {
   return implementation_->MayHoldAtomics(module);

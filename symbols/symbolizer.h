@@ -18,6 +18,7 @@
 namespace trapline {
 
 class DebugInfo;
+class ProgramText;
 class ElfSymbols;
 
 // One function at a code address. Empty strings and 0: not known.
@@ -128,8 +129,9 @@ class Symbolizer {
   // up for it; everything else is kBoth. `writes`, `reads`: what the instruction does.
   struct OrderAnswer {
     StatedOrder order = StatedOrder::kBoth;
-    bool by_text = false;   // else by debug info
-    SourceFrame statement;  // by_text: where
+    bool by_text = false;     // else by debug info
+    bool of_waiters = false;  // libstdc++'s count of waiting threads, whose order is of no use
+    SourceFrame statement;    // by_text: where
     // Not 0: the number of a statement that comes before all release fences there are (see
     // ProgramText::StoreAt; a statement may be many instructions). A thread that executes it for
     // the first time has run none of them, and then the order is `first_order`. Numbers are never
@@ -157,6 +159,11 @@ class Symbolizer {
   // False without debug info or source. Remembered.
   bool IsPlainBySource(std::uint64_t pc);
 
+  // Whether the source names a macro that stands for an atomic operation in the statement that the
+  // instruction at `pc` belongs to. False without debug info or source. Remembered; the first time
+  // all sources are read.
+  bool IsAtomicByMacro(std::uint64_t pc);
+
   // What was learnt of [begin, end) no longer holds (see Modules::OnUnmap, which must be called
   // before).
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
@@ -178,6 +185,9 @@ std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbol
 // The variable with static storage at `offset` in that file, without its module.
 std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* symbols,
                                     std::uint64_t offset);
+
+// All sources of the file at `path`, whose debug info that is.
+std::unique_ptr<ProgramText> SourcesOf(DebugInfo& debug_info, const std::string& path);
 
 // The name as the language writes it; `name` itself if it is not a mangled one.
 std::string Demangle(const std::string& name);

@@ -103,6 +103,8 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
       case Presumption::kRust:
         return "Rust without debug info: it met an access that nothing orders, which safe code "
                "cannot";
+      case Presumption::kMacro:
+        return "source: a macro in its statement stands for an atomic operation";
       case Presumption::kMetAtomic:
         return "no debug info: it met an atomic operation on the word that nothing orders";
       case Presumption::kMergedStore:
@@ -134,7 +136,8 @@ void AtomicPlaces::NoteOrder(std::uint64_t ip, EventKind kind, MemoryOrder order
       first_only ? " the first time in a thread" : "", DescribeCode(symbolizer_.ResolveCode(ip)),
       why.by_text
           ? fmt::format("source: {}:{} says so", BaseName(why.statement.file), why.statement.line)
-          : "debug info: the order is a constant",
+      : why.of_waiters ? "libstdc++ counts waiting threads, and orders nothing by that"
+                       : "debug info: the order is a constant",
       first_only ? ", and all release fences come after it in its function" : ""));
 }
 

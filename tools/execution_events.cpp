@@ -905,6 +905,12 @@ BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
   });
 }
 
+BareAccess ExecutionEvents::MacroAccessAt(std::uint64_t ip) {
+  const auto instruction = InstructionAt(ip);
+  if (!instruction || !symbolizer_.IsAtomicByMacro(ip)) return {};
+  return MacroAccessOf(*instruction);
+}
+
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
   const BareAccess bare = BareAccessAt(ip);
   return (bare.code == BareCode::kRust || bare.waits) &&
@@ -942,7 +948,10 @@ Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
     if (is_said_plain(access)) return {};
     return BareAccessAt(access.ip);
   };
-  const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
+  const auto macro_of = [&](const Access& access) {
+    return is_said_plain(access) ? BareAccess() : MacroAccessAt(access.ip);
+  };
+  const Judgement judgement = JudgeMeeting(first, second, bare_of, macro_of);
   if (judgement.meeting == Meeting::kRace) {
     // What is known for an atomic operation by now may have been told of as a plain one.
     const auto is_atomic = [&](const Access& access) {

@@ -300,6 +300,29 @@ TEST_F(ProgramTextTest, ThreadsMix) {
   EXPECT_FALSE(Of(Write("main.c", "struct context signal; condition.notify();")).MixesThreads());
 }
 
+TEST_F(ProgramTextTest, MacrosMayStandForAtomicOperations) {
+  const std::string file = Write("main.c",
+                                 "#define SET(x, value) SET_WITH(x, value, __ATOMIC_RELEASE)\n"
+                                 "#define SET_WITH(x, value, order) \\\n"
+                                 "  __atomic_store_n(&(x), (value), (order))\n"
+                                 "#define ORDER __atomic_thread_fence(__ATOMIC_RELEASE)\n"
+                                 "#define ONCE(x) (*(volatile int*)&(x))\n"
+                                 "#include \"missing.h\"\n"
+                                 "void f(int x, int y) {\n"
+                                 "SET(x,\n"
+                                 "    y);\n"
+                                 "ORDER; x = y;\n"
+                                 "ONCE(x) = y;\n"
+                                 "__atomic_store_n(&x, y, __ATOMIC_RELEASE);\n"
+                                 "}\n");
+  ProgramText text = Of(file);
+  EXPECT_TRUE(text.NamesAtomicMacro(file, 8));
+  EXPECT_TRUE(text.NamesAtomicMacro(file, 9));
+  for (const int line : {7, 10, 11, 12, 13})
+    EXPECT_FALSE(text.NamesAtomicMacro(file, line)) << line;
+  EXPECT_FALSE(text.NamesAtomicMacro("other.c", 8));
+}
+
 TEST_F(ProgramTextTest, WhatAnAtomicReferenceIsToIsPlain) {
   const std::string file = Write("main.cpp",
                                  "long sums[4];\n"

@@ -1,7 +1,6 @@
 // Relaxed accesses to the flag order nothing; on x86-64 the instructions are the same.
 // RACE write-write global:value a b
-// MAY-MISS exact: a mov does not tell its memory order
-// MAY-MISS shared: a mov does not tell its memory order
+// MAY-MISS shared: each place runs once
 #include <atomic>
 #include <thread>
 
