@@ -600,12 +600,17 @@ bool ProgramText::MayBeAtomic(const std::string& file, int line) {
   ReadSystem();
   if (!system_complete_) return true;
   const bool is_update = IsPlainUpdate(statements);
+  // What is stored to is not loaded.
+  const auto is_destination = [&](std::size_t at) {
+    return (at == 0 || EndsStatement(statements[at - 1])) && at + 1 < statements.size() &&
+           statements[at + 1].text == "=";
+  };
   for (std::size_t i = 0; i < statements.size(); ++i) {
     const std::string_view word = statements[i].text;
     if (!statements[i].IsWord()) continue;
     if (IsAtomicWord(word) || IsAtomicType(statements, i) || IsVolatile(statements, i) ||
         IsAssembler(word) || HidesAtomic(word) || atomic_.names.contains(word) ||
-        (volatile_.names.contains(word) && !is_update)) {
+        (volatile_.names.contains(word) && !is_update && !is_destination(i))) {
       return true;
     }
   }

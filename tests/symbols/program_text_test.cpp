@@ -170,8 +170,12 @@ TEST_F(ProgramTextTest, PlainIsWhatHidesNothing) {
                                  "polled = polled + 1;\n"
                                  "plain = flag;\n"
                                  "asm(\"mov %1, %0\" : \"=r\"(plain) : \"m\"(counter));\n"
+                                 "polled = counter;\n"
+                                 "polled = counter; plain = polled;\n"
                                  "}\n");
   ProgramText text = Of(file);
+  EXPECT_FALSE(text.MayBeAtomic(file, 12));
+  EXPECT_TRUE(text.MayBeAtomic(file, 13));
   EXPECT_FALSE(text.MayBeAtomic(file, 6));
   EXPECT_TRUE(text.MayBeAtomic(file, 7));
   EXPECT_TRUE(text.MayBeAtomic(file, 8));

@@ -2,6 +2,7 @@
 // the other. The barrier's count of those who wait, which both change in each round, orders
 // nothing.
 // RACE read-write global:cells cell cell
+// BUILD O2 clang-O2
 // MAY-MISS shared: the round is over before the page is shared
 // MAY-MISS write-shared: the round is over before the page is shared
 #include <barrier>
@@ -9,7 +10,7 @@
 
 #include "race.h"
 
-constexpr int kCells = 512, kRounds = 300, kForgotten = 250;
+constexpr int kCells = 32, kRounds = 60, kForgotten = 50;
 
 double cells[2][kCells];
 std::barrier barrier(2);
