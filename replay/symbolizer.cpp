@@ -78,9 +78,8 @@ BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
 bool LogSymbolizer::IsAtomicByMacro(std::uint64_t address) {
   Opened* const opened = Find(address);
   if (opened == nullptr || opened->debug_info == nullptr) return false;
-  if (opened->text == nullptr) opened->text = SourcesOf(*opened->debug_info, opened->module.path);
-  const SourceFrame line = opened->debug_info->LineOf(address - opened->module.bias);
-  return opened->text->NamesAtomicMacro(line.file, line.line);
+  return trapline::IsAtomicByMacro(*opened->debug_info, opened->module.path,
+                                   address - opened->module.bias, opened->text);
 }
 
 std::string LogSymbolizer::ImportAt(std::uint64_t slot) {

@@ -217,6 +217,18 @@ bool IsSystemFile(std::string_view path) {
          (path.starts_with(kHeaders) && path.find('/', kHeaders.size()) == std::string_view::npos);
 }
 
+bool CallsAnything(const std::string& file, int line, std::time_t built) {
+  std::string read;
+  if (!ReadFile(file, kLargestText, built, read)) return false;
+  const SourceText text(std::move(read));
+  const Tokens statements = text.StatementsAt(line);
+  for (std::size_t i = 0; i + 1 < statements.size(); ++i) {
+    const std::string_view word = statements[i].text;
+    if (statements[i].IsWord() && !IsKeyword(word) && statements[i + 1].text == "(") return true;
+  }
+  return false;
+}
+
 ProgramText::ProgramText(const std::vector<std::string>& files,
                          const std::vector<std::string>& directories, std::time_t built)
     : built_(built), standard_directories_(StandardDirectories()) {

@@ -19,6 +19,10 @@ namespace trapline {
 // Whether the file belongs to the compiler or the C or C++ library.
 bool IsSystemFile(std::string_view path);
 
+// Whether something is called in the statements on that line of the file, which was written by
+// `built`, and so may be a macro. The file is read and forgotten.
+bool CallsAnything(const std::string& file, int line, std::time_t built);
+
 // Not thread-safe.
 class ProgramText {
  public:

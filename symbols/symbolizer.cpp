@@ -140,6 +140,14 @@ std::optional<DataPlace> Combine(const Module* module, std::uint64_t offset,
   return place;
 }
 
+// All sources of the file at `path`, whose debug info that is.
+std::unique_ptr<ProgramText> SourcesOf(DebugInfo& debug_info, const std::string& path) {
+  struct stat built = {};
+  const DebugInfo::Sources sources = debug_info.SourceFiles();
+  if (!sources.all || stat(path.c_str(), &built) != 0) built.st_mtime = 0;
+  return std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+}
+
 }  // namespace
 
 std::string Demangle(const std::string& name) {
@@ -168,11 +176,16 @@ std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* sym
                  symbols != nullptr ? symbols->FindObject(offset) : nullptr);
 }
 
-std::unique_ptr<ProgramText> SourcesOf(DebugInfo& debug_info, const std::string& path) {
-  struct stat built = {};
-  const DebugInfo::Sources sources = debug_info.SourceFiles();
-  if (!sources.all || stat(path.c_str(), &built) != 0) built.st_mtime = 0;
-  return std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+bool IsAtomicByMacro(DebugInfo& debug_info, const std::string& path, std::uint64_t offset,
+                     std::unique_ptr<ProgramText>& text) {
+  const SourceFrame line = debug_info.LineOf(offset);
+  if (text == nullptr) {
+    struct stat built = {};
+    if (stat(path.c_str(), &built) != 0 || !CallsAnything(line.file, line.line, built.st_mtime))
+      return false;
+    text = SourcesOf(debug_info, path);
+  }
+  return text->NamesAtomicMacro(line.file, line.line);
 }
 
 std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
@@ -369,8 +382,8 @@ class Symbolizer::Implementation {
     return Remembered(macro_code_, pc, [&](const Module& module) {
       Contents& contents = ContentsOf(module);
       if (!contents.debug_info) return false;
-      const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
-      return AllTextOf(module, contents).NamesAtomicMacro(line.file, line.line);
+      return trapline::IsAtomicByMacro(*contents.debug_info, module.path, pc - module.bias,
+                                       contents.text);
     });
   }
 
@@ -557,15 +570,10 @@ class Symbolizer::Implementation {
     return fences;
   }
 
-  // What of it can be read. There must be debug info.
-  static ProgramText& AllTextOf(const Module& module, Contents& contents) {
-    if (contents.text == nullptr) contents.text = SourcesOf(*contents.debug_info, module.path);
-    return *contents.text;
-  }
   // Null: not all of it can be read.
-  static ProgramText* TextOf(const Module& module, Contents& contents) {
-    ProgramText& text = AllTextOf(module, contents);
-    return text.complete() ? &text : nullptr;
+  ProgramText* TextOf(const Module& module, Contents& contents) {
+    if (contents.text == nullptr) contents.text = SourcesOf(*contents.debug_info, module.path);
+    return contents.text->complete() ? contents.text.get() : nullptr;
   }
 
   bool IsPlainLocked(const Module& module, Contents& contents, std::uint64_t pc) {

@@ -131,7 +131,9 @@ Judgement JudgeMeeting(const Access& first, const Access& second,
   const auto of = [&](const Access& access) {
     return IsAtomic(access.kind) ? BareAccess() : macro_of(access);
   };
-  return JudgeMeeting(first, of(first), second, of(second));
+  const BareAccess first_macro = of(first);
+  if (!IsAtomic(first.kind) && first_macro.code == BareCode::kNo) return judgement;
+  return JudgeMeeting(first, first_macro, second, of(second));
 }
 
 }  // namespace trapline

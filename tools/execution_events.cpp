@@ -906,9 +906,11 @@ BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
 }
 
 BareAccess ExecutionEvents::MacroAccessAt(std::uint64_t ip) {
-  const auto instruction = InstructionAt(ip);
-  if (!instruction || !symbolizer_.IsAtomicByMacro(ip)) return {};
-  return MacroAccessOf(*instruction);
+  return macro_accesses_.Of(ip, modules_, [&]() -> BareAccess {
+    const auto instruction = InstructionAt(ip);
+    if (!instruction || !symbolizer_.IsAtomicByMacro(ip)) return {};
+    return MacroAccessOf(*instruction);
+  });
 }
 
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {

@@ -334,7 +334,7 @@ class ExecutionEvents : public ExecutionObserver {
   BareAccess BareAccessAt(std::uint64_t ip);
   // The same of code with debug info, where the source names an atomic operation's macro.
   BareAccess MacroAccessAt(std::uint64_t ip);
-  CachedAnswers<BareAccess> bare_accesses_;
+  CachedAnswers<BareAccess> bare_accesses_, macro_accesses_;
   std::uint64_t interruptions_ = 0;  // events beside accesses and locks of OnCachedAccesses
   HeapBlocks blocks_;
   AddressRanges benign_;  // accesses within them do not count

@@ -327,6 +327,23 @@ TEST_F(ProgramTextTest, MacrosMayStandForAtomicOperations) {
   EXPECT_FALSE(text.NamesAtomicMacro("other.c", 8));
 }
 
+TEST_F(ProgramTextTest, TellsWhereSomethingIsCalled) {
+  const std::string file = Write("main.c",
+                                 "void f(int* x, int y) {\n"
+                                 "if (y) x[0] = (y + 1);\n"
+                                 "while (READ(y)) ++y;\n"
+                                 "return (y);\n"
+                                 "SET(x,\n"
+                                 "    y);\n"
+                                 "}\n");
+  for (const int line : {3, 5, 6})
+    EXPECT_TRUE(CallsAnything(file, line, std::numeric_limits<std::time_t>::max())) << line;
+  for (const int line : {2, 4, 7, 9})
+    EXPECT_FALSE(CallsAnything(file, line, std::numeric_limits<std::time_t>::max())) << line;
+  EXPECT_FALSE(CallsAnything(file, 3, 0));
+  EXPECT_FALSE(CallsAnything(file + "x", 3, std::numeric_limits<std::time_t>::max()));
+}
+
 TEST_F(ProgramTextTest, WhatAnAtomicReferenceIsToIsPlain) {
   const std::string file = Write("main.cpp",
                                  "long sums[4];\n"
