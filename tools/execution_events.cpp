@@ -733,6 +733,7 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   untracked_code_.Clear();
   plain_loads_.Clear();
   bare_accesses_.Clear();
+  macro_accesses_.Clear();
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap(start, end);
 }
