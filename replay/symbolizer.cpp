@@ -9,7 +9,6 @@
 #include "symbols/elf_symbols.h"
 #include "symbols/imports.h"
 #include "symbols/module_image.h"
-#include "symbols/program_text.h"
 
 namespace trapline {
 
@@ -20,14 +19,12 @@ struct LogSymbolizer::Opened {
   std::unique_ptr<ElfSymbols> symbols;
   std::unique_ptr<DebugInfo> debug_info;  // null: none
   BareCodeFinder bare_code;
-  std::unique_ptr<Imports> imports;   // null: not asked for yet
-  std::unique_ptr<ProgramText> text;  // likewise
+  std::unique_ptr<Imports> imports;  // null: not asked for yet
 };
 
 LogSymbolizer::LogSymbolizer(const std::vector<LogModule>& modules, bool use_files)
     : use_files_(use_files) {
-  for (const LogModule& module : modules)
-    modules_.push_back({module, false, {}, {}, {}, {}, {}, {}});
+  for (const LogModule& module : modules) modules_.push_back({module, false, {}, {}, {}, {}, {}});
 }
 
 LogSymbolizer::~LogSymbolizer() = default;
@@ -73,13 +70,6 @@ BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
   if (opened == nullptr || opened->image == nullptr) return BareCode::kNo;
   return opened->bare_code.At(opened->image->file(), opened->symbols.get(),
                               opened->debug_info.get(), address - opened->module.bias);
-}
-
-bool LogSymbolizer::IsAtomicByMacro(std::uint64_t address) {
-  Opened* const opened = Find(address);
-  if (opened == nullptr || opened->debug_info == nullptr) return false;
-  return trapline::IsAtomicByMacro(*opened->debug_info, opened->module.path,
-                                   address - opened->module.bias, opened->text);
 }
 
 std::string LogSymbolizer::ImportAt(std::uint64_t slot) {

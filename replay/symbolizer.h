@@ -49,8 +49,6 @@ class LogSymbolizer {
   std::optional<LogVariable> ResolveData(std::uint64_t address);
   // Of the instruction at `address`.
   BareCode BareCodeAt(std::uint64_t address);
-  // As Symbolizer::IsAtomicByMacro; not remembered.
-  bool IsAtomicByMacro(std::uint64_t address);
   // The name of the function whose address the dynamic linker stores at `slot`; empty: none.
   std::string ImportAt(std::uint64_t slot);
   // The code at `address`, at most `size` bytes, as its file has it; returns how many.

@@ -11,14 +11,13 @@ class ElfFile;
 class ElfSymbols;
 
 // kNo: there is debug info, or no file. kNoLine: there is, but it gives the code line 0, as clang
-// does where it has made one of several places'. kMacro: there is, and the source names a macro
-// that stands for an atomic operation (Symbolizer::IsAtomicByMacro; not said by BareCodeFinder).
-// Else: whether it was Rust (by the name of the function, or, without symbols, by the compiler's
-// mark), or oneTBB's headers may be inlined there (the file needs the library), or the code lies in
-// a function of theirs, or in one that may be, for want of symbols.
-enum class BareCode : std::uint8_t { kNo, kNoLine, kMacro, kAny, kRust, kMayInlineTbb, kTbb };
+// does where it has made one of several places'. Else: whether it was Rust (by the name of the
+// function, or, without symbols, by the compiler's mark), or oneTBB's headers may be inlined there
+// (the file needs the library), or the code lies in a function of theirs, or in one that may be,
+// for want of symbols.
+enum class BareCode : std::uint8_t { kNo, kNoLine, kAny, kRust, kMayInlineTbb, kTbb };
 constexpr bool LacksDebugInfo(BareCode code) {
-  return code != BareCode::kNo && code != BareCode::kNoLine && code != BareCode::kMacro;
+  return code != BareCode::kNo && code != BareCode::kNoLine;
 }
 
 // Of one file. Not thread-safe.

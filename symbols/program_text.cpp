@@ -57,38 +57,6 @@ bool IsFile(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-bool ReadFile(const std::string& path, std::size_t most, std::time_t built, std::string& text) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status = {};
-  bool whole = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-               static_cast<std::size_t>(status.st_size) <= most && status.st_mtime <= built;
-  if (whole) {
-    text.resize(static_cast<std::size_t>(status.st_size));
-    std::size_t length = 0;
-    while (length < text.size()) {
-      const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
-      if (got <= 0) break;
-      length += static_cast<std::size_t>(got);
-    }
-    whole = length == text.size();
-  }
-  if (descriptor >= 0) close(descriptor);
-  return whole;
-}
-
-// "x.h" or <x.h> of an include; empty: it is none, or given by a macro.
-std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include,
-                            bool& quoted) {
-  is_include = !directive.tokens.empty() && directive.tokens.front().text.starts_with("include");
-  if (!is_include) return {};
-  const std::size_t begin = directive.text.find_first_of("<\"");
-  if (begin == std::string_view::npos) return {};
-  quoted = directive.text[begin] == '"';
-  const std::size_t end = directive.text.find(quoted ? '"' : '>', begin + 1);
-  if (end == std::string_view::npos) return {};
-  return directive.text.substr(begin + 1, end - begin - 1);
-}
-
 bool Has(Tokens tokens, std::string_view word) {
   return std::any_of(tokens.begin(), tokens.end(),
                      [&](const Token& token) { return token.text == word; });
@@ -205,6 +173,37 @@ bool MayDeclare(Tokens tokens, std::string_view name) {
 
 }  // namespace
 
+std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include,
+                            bool& quoted) {
+  is_include = !directive.tokens.empty() && directive.tokens.front().text.starts_with("include");
+  if (!is_include) return {};
+  const std::size_t begin = directive.text.find_first_of("<\"");
+  if (begin == std::string_view::npos) return {};
+  quoted = directive.text[begin] == '"';
+  const std::size_t end = directive.text.find(quoted ? '"' : '>', begin + 1);
+  if (end == std::string_view::npos) return {};
+  return directive.text.substr(begin + 1, end - begin - 1);
+}
+
+bool ReadSource(const std::string& path, std::size_t most, std::time_t built, std::string& text) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status = {};
+  bool whole = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+               static_cast<std::size_t>(status.st_size) <= most && status.st_mtime <= built;
+  if (whole) {
+    text.resize(static_cast<std::size_t>(status.st_size));
+    std::size_t length = 0;
+    while (length < text.size()) {
+      const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
+      if (got <= 0) break;
+      length += static_cast<std::size_t>(got);
+    }
+    whole = length == text.size();
+  }
+  if (descriptor >= 0) close(descriptor);
+  return whole;
+}
+
 bool IsSystemFile(std::string_view path) {
   for (const std::string_view start :
        {"/usr/include/c++/", "/usr/include/x86_64-linux-gnu/", "/usr/include/bits/",
@@ -215,18 +214,6 @@ bool IsSystemFile(std::string_view path) {
   return path.find("/lib/gcc/") != std::string_view::npos ||
          path.find("/lib/clang/") != std::string_view::npos ||
          (path.starts_with(kHeaders) && path.find('/', kHeaders.size()) == std::string_view::npos);
-}
-
-bool CallsAnything(const std::string& file, int line, std::time_t built) {
-  std::string read;
-  if (!ReadFile(file, kLargestText, built, read)) return false;
-  const SourceText text(std::move(read));
-  const Tokens statements = text.StatementsAt(line);
-  for (std::size_t i = 0; i + 1 < statements.size(); ++i) {
-    const std::string_view word = statements[i].text;
-    if (statements[i].IsWord() && !IsKeyword(word) && statements[i + 1].text == "(") return true;
-  }
-  return false;
 }
 
 ProgramText::ProgramText(const std::vector<std::string>& files,
@@ -275,7 +262,7 @@ const SourceText* ProgramText::Read(const std::string& path, bool system) {
   const auto [at, is_new] = files.try_emplace(path);
   if (!is_new || !complete) return at->second.get();
   std::string text;
-  if (!ReadFile(path, kLargestText - size_, built_, text)) {
+  if (!ReadSource(path, kLargestText - size_, built_, text)) {
     complete = false;
     files.erase(at);
     return nullptr;
@@ -427,23 +414,23 @@ bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), 
   if (!is_new) return known->second;
   bool hides = false;
   for (const std::string_view part : macro->second)
-    hides = hides || is_it(part) || Hides(part, is_it, answers);
+    hides = hides || part == "##" || is_it(part) || Hides(part, is_it, answers);
   return answers[word] = hides;
 }
 
 bool ProgramText::HidesAtomic(std::string_view word) {
   const auto is_atomic = [](std::string_view part) {
-    return part == "##" || IsAssembler(part) || part == "volatile" || part == "__volatile__" ||
-           part == "_Atomic" || part == "_Pragma" || part.starts_with("__ATOMIC_") ||
-           part.starts_with("memory_order") || IsAtomicWord(part) || IsMemberOperation(part);
+    return IsAssembler(part) || part == "volatile" || part == "__volatile__" || part == "_Atomic" ||
+           part == "_Pragma" || part.starts_with("__ATOMIC_") || part.starts_with("memory_order") ||
+           IsAtomicWord(part) || IsMemberOperation(part);
   };
   return Hides(word, is_atomic, hiding_);
 }
 
 bool ProgramText::HidesJump(std::string_view word) {
   const auto is_jump = [](std::string_view part) {
-    return part == "##" || part == "goto" || part == "switch" || part == "case" ||
-           part == "default" || part == "_Pragma" || IsAssembler(part);
+    return part == "goto" || part == "switch" || part == "case" || part == "default" ||
+           part == "_Pragma" || IsAssembler(part);
   };
   return Hides(word, is_jump, jumping_);
 }
@@ -590,18 +577,6 @@ std::optional<StatedOrder> ProgramText::LoadsAt(const std::string& file, int lin
       order = order.value_or(StatedOrder::kNeither) | operation.order;
   }
   return order;
-}
-
-bool ProgramText::NamesAtomicMacro(const std::string& file, int line) {
-  const SourceText* const text = TextOf(file);
-  if (text == nullptr) return false;
-  ReadSystem();
-  const auto is_operation = [](std::string_view part) {
-    return IsAtomicWord(part) && part.find("fence") == std::string_view::npos;
-  };
-  return std::ranges::any_of(text->StatementsAt(line), [&](const Token& token) {
-    return token.IsWord() && Hides(token.text, is_operation, operating_);
-  });
 }
 
 bool ProgramText::MayBeAtomic(const std::string& file, int line) {

@@ -19,9 +19,11 @@ namespace trapline {
 // Whether the file belongs to the compiler or the C or C++ library.
 bool IsSystemFile(std::string_view path);
 
-// Whether something is called in the statements on that line of the file, which was written by
-// `built`, and so may be a macro. The file is read and forgotten.
-bool CallsAnything(const std::string& file, int line, std::time_t built);
+// The whole file, if it has at most `most` bytes and was written by `built`. False: it is not read.
+bool ReadSource(const std::string& path, std::size_t most, std::time_t built, std::string& text);
+
+// "x.h" or <x.h> of an include; empty: it is none, or given by a macro.
+std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include, bool& quoted);
 
 // Not thread-safe.
 class ProgramText {
@@ -70,10 +72,6 @@ class ProgramText {
   // on OpenMP's flushes. True where that is not clear.
   bool MayBeAtomic(const std::string& file, int line);
 
-  // Whether the statements on that line name a macro that stands for an atomic operation, directly
-  // or not, as far as the text could be read.
-  bool NamesAtomicMacro(const std::string& file, int line);
-
   // The order of all operations named there that are loads, or may hide some; nothing: there are
   // none.
   std::optional<StatedOrder> LoadsAt(const std::string& file, int line);
@@ -95,7 +93,8 @@ class ProgramText {
   template <class IsType>
   Declared DeclaredBy(IsType&& is_type) const;
   using Answers = std::map<std::string_view, bool>;  // by macro
-  // Whether it is a macro that stands for something that is_it, directly or not.
+  // Whether it is a macro that stands for something that is_it, directly or not, or that cannot be
+  // known.
   bool Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers);
   bool HidesAtomic(std::string_view word);
   bool HidesJump(std::string_view word);
@@ -119,7 +118,7 @@ class ProgramText {
   std::map<std::string, std::unique_ptr<SourceText>> system_files_;
   std::set<std::string> system_wanted_;
   std::map<std::string_view, std::set<std::string_view>> macros_;  // the words of their bodies
-  Answers hiding_, jumping_, operating_;
+  Answers hiding_, jumping_;
   std::set<std::string_view> own_macros_;  // of those, what no system's header defines
   Declared atomic_, volatile_;
   std::size_t size_ = 0;

@@ -24,29 +24,6 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// Whether a word that starts like this is the name of an atomic operation's function.
-bool NamesOperation(std::string_view line) {
-  constexpr std::array<std::string_view, 7> kStarts = {
-      "__atomic_load",        "__atomic_store",        "__c11_atomic_",   "__sync_lock_release",
-      "atomic_load_explicit", "atomic_store_explicit", "__scoped_atomic_"};
-  constexpr std::array<std::string_view, 3> kWhole = {"atomic_load", "atomic_store",
-                                                      "atomic_flag_clear"};
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    if (!IsNameCharacter(line[at]) || (at > 0 && IsNameCharacter(line[at - 1]))) continue;
-    std::size_t end = at;
-    while (end < line.size() && IsNameCharacter(line[end])) ++end;
-    const std::string_view word = line.substr(at, end - at);
-    for (const std::string_view start : kStarts) {
-      if (word.starts_with(start)) return true;
-    }
-    for (const std::string_view whole : kWhole) {
-      if (word == whole) return true;
-    }
-    at = end;
-  }
-  return false;
-}
-
 // `#pragma omp atomic`, with any spaces and clauses.
 bool IsAtomicPragma(std::string_view line) {
   for (const std::string_view word : {"#", "pragma", "omp", "atomic"}) {
@@ -58,6 +35,28 @@ bool IsAtomicPragma(std::string_view line) {
 }
 
 }  // namespace
+
+bool NamesOperation(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kStarts = {
+      "__atomic_load",        "__atomic_store",        "__c11_atomic_",   "__sync_lock_release",
+      "atomic_load_explicit", "atomic_store_explicit", "__scoped_atomic_"};
+  constexpr std::array<std::string_view, 3> kWhole = {"atomic_load", "atomic_store",
+                                                      "atomic_flag_clear"};
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (!IsNameCharacter(text[at]) || (at > 0 && IsNameCharacter(text[at - 1]))) continue;
+    std::size_t end = at;
+    while (end < text.size() && IsNameCharacter(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    for (const std::string_view start : kStarts) {
+      if (word.starts_with(start)) return true;
+    }
+    for (const std::string_view whole : kWhole) {
+      if (word == whole) return true;
+    }
+    at = end;
+  }
+  return false;
+}
 
 std::set<int> AtomicLines(std::string_view text) {
   std::set<int> lines;

@@ -15,6 +15,9 @@ namespace trapline {
 // Comments and strings are not told from code.
 std::set<int> AtomicLines(std::string_view text);
 
+// Whether the text names such a function.
+bool NamesOperation(std::string_view text);
+
 // The lines on which an atomic operation is named of which a compiler may make a store: an exchange
 // whose result nobody wants.
 std::set<int> ExchangeLines(std::string_view text);

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "symbols/atomic_macros.h"
 #include "symbols/debug_info.h"
 #include "symbols/dwarf_types.h"
 #include "symbols/elf_symbols.h"
@@ -176,18 +177,6 @@ std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* sym
                  symbols != nullptr ? symbols->FindObject(offset) : nullptr);
 }
 
-bool IsAtomicByMacro(DebugInfo& debug_info, const std::string& path, std::uint64_t offset,
-                     std::unique_ptr<ProgramText>& text) {
-  const SourceFrame line = debug_info.LineOf(offset);
-  if (text == nullptr) {
-    struct stat built = {};
-    if (stat(path.c_str(), &built) != 0 || !CallsAnything(line.file, line.line, built.st_mtime))
-      return false;
-    text = SourcesOf(debug_info, path);
-  }
-  return text->NamesAtomicMacro(line.file, line.line);
-}
-
 std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbols,
                                  std::uint64_t offset) {
   std::vector<SourceFrame> frames;
@@ -346,7 +335,10 @@ class Symbolizer::Implementation {
     constexpr std::size_t kMostFiles = 512;
     const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
     struct stat built = {};
-    if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0) return true;
+    if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0 ||
+        !MacrosOf(contents, built.st_mtime).empty()) {
+      return true;
+    }
     return std::ranges::any_of(sources.files, [&](const std::string& source) {
       return !IsOfCompiler(source) && sources_.HasAtomic(source, built.st_mtime);
     });
@@ -378,15 +370,6 @@ class Symbolizer::Implementation {
     });
   }
 
-  bool IsAtomicByMacro(std::uint64_t pc) {
-    return Remembered(macro_code_, pc, [&](const Module& module) {
-      Contents& contents = ContentsOf(module);
-      if (!contents.debug_info) return false;
-      return trapline::IsAtomicByMacro(*contents.debug_info, module.path, pc - module.bias,
-                                       contents.text);
-    });
-  }
-
   BareCode BareCodeAt(std::uint64_t pc) {
     return Remembered(bare_code_, pc, [&](const Module& module) {
       Contents& contents = ContentsOf(module);
@@ -413,7 +396,6 @@ class Symbolizer::Implementation {
       bare_code_.erase(bare_code_.lower_bound(begin), bare_code_.lower_bound(end));
       orders_.erase(orders_.lower_bound(begin), orders_.lower_bound(end));
       plain_code_.erase(plain_code_.lower_bound(begin), plain_code_.lower_bound(end));
-      macro_code_.erase(macro_code_.lower_bound(begin), macro_code_.lower_bound(end));
     }
     const std::unique_lock lock(answers_mutex_);
     const auto page = answer_pages_.lower_bound(PageOf(begin));
@@ -444,7 +426,8 @@ class Symbolizer::Implementation {
     std::unique_ptr<ModuleImage> image;
     std::optional<ElfSymbols> symbols;
     std::optional<DebugInfo> debug_info;
-    std::unique_ptr<ProgramText> text;  // made when first asked for
+    std::unique_ptr<ProgramText> text;   // made when first asked for
+    std::optional<AtomicMacros> macros;  // likewise
     BareCodeFinder bare_code;
     std::optional<Imports> imports;  // made when first asked for
   };
@@ -596,12 +579,24 @@ class Symbolizer::Implementation {
     const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
     struct stat built = {};
     if (line.line == 0 || stat(module.path.c_str(), &built) != 0) return false;
-    if (sources_.IsAtomic(line.file, line.line, built.st_mtime)) return true;
+    if (sources_.IsAtomic(line.file, line.line, built.st_mtime) ||
+        MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line)) {
+      return true;
+    }
     int next = 0;
     if (!contents.debug_info->MayLackPlace(pc - module.bias, next)) return false;
     constexpr int kNear = 2;  // where the code goes on before that line
     return sources_.HasExchange(line.file, line.line, next > line.line ? next : line.line + kNear,
                                 built.st_mtime);
+  }
+
+  // There must be debug info.
+  static AtomicMacros& MacrosOf(Contents& contents, std::time_t built) {
+    if (!contents.macros) {
+      const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
+      contents.macros.emplace(sources.files, sources.directories, built);
+    }
+    return *contents.macros;
   }
 
   static bool IsAtomicByName(Contents& contents, std::uint64_t offset) {
@@ -717,7 +712,7 @@ class Symbolizer::Implementation {
   std::uint32_t orders_generation_ = 0;
   // Numbers of statements, by file and line; OrderAnswer::early_store.
   std::map<std::pair<std::string, int>, std::size_t> early_stores_;
-  std::map<std::uint64_t, bool> plain_code_, macro_code_;
+  std::map<std::uint64_t, bool> plain_code_;
   std::map<std::uint64_t, BareCode> bare_code_;
   SourceLines sources_;
 };
@@ -774,8 +769,6 @@ BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->Bare
 std::string Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
-
-bool Symbolizer::IsAtomicByMacro(std::uint64_t pc) { return implementation_->IsAtomicByMacro(pc); }
 
 bool Symbolizer::MayHoldAtomics(const Module& module) {
   return implementation_->MayHoldAtomics(module);

@@ -18,7 +18,6 @@
 namespace trapline {
 
 class DebugInfo;
-class ProgramText;
 class ElfSymbols;
 
 // One function at a code address. Empty strings and 0: not known.
@@ -159,11 +158,6 @@ class Symbolizer {
   // False without debug info or source. Remembered.
   bool IsPlainBySource(std::uint64_t pc);
 
-  // Whether the source names a macro that stands for an atomic operation in the statement that the
-  // instruction at `pc` belongs to. False without debug info or source. Remembered. All sources are
-  // read, if something is called there.
-  bool IsAtomicByMacro(std::uint64_t pc);
-
   // What was learnt of [begin, end) no longer holds (see Modules::OnUnmap, which must be called
   // before).
   void OnUnmap(std::uint64_t begin, std::uint64_t end);
@@ -185,11 +179,6 @@ std::vector<SourceFrame> NamesAt(DebugInfo* debug_info, const ElfSymbols* symbol
 // The variable with static storage at `offset` in that file, without its module.
 std::optional<DataPlace> VariableAt(DebugInfo* debug_info, const ElfSymbols* symbols,
                                     std::uint64_t offset);
-
-// Symbolizer::IsAtomicByMacro for the instruction at `offset` in the file at `path`, whose debug
-// info that is. `text`: all sources, null if they have not been read, which they are if need be.
-bool IsAtomicByMacro(DebugInfo& debug_info, const std::string& path, std::uint64_t offset,
-                     std::unique_ptr<ProgramText>& text);
 
 // The name as the language writes it; `name` itself if it is not a mangled one.
 std::string Demangle(const std::string& name);

@@ -103,8 +103,6 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
       case Presumption::kRust:
         return "Rust without debug info: it met an access that nothing orders, which safe code "
                "cannot";
-      case Presumption::kMacro:
-        return "source: a macro in its statement stands for an atomic operation";
       case Presumption::kMetAtomic:
         return "no debug info: it met an atomic operation on the word that nothing orders";
       case Presumption::kMergedStore:

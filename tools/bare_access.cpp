@@ -45,12 +45,6 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
           .size = operand.size};
 }
 
-BareAccess MacroAccessOf(const Instruction& instruction) {
-  if (!MayBeAtomic(instruction)) return {};
-  const MemoryOperand& operand = instruction.operands[0];
-  return {.code = BareCode::kMacro, .writes = operand.writes, .size = operand.size};
-}
-
 bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip) {
   constexpr unsigned kMostInstructions = 12;
   const auto load = Decode(code, ip);
@@ -89,7 +83,7 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     return {};
   }
   bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
-  bool is_waited_for = false, is_polled = false, is_merged = false, is_macros = true;
+  bool is_waited_for = false, is_polled = false, is_merged = false;
   for (const auto& [access, bare] :
        {std::pair(&first, &first_bare), std::pair(&second, &second_bare)}) {
     is_waited_for = is_waited_for || (bare->waits && !IsWrite(access->kind));
@@ -104,7 +98,6 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
       return {};
     }
     is_rust = is_rust && bare->code == BareCode::kRust;
-    is_macros = is_macros && bare->code == BareCode::kMacro;
     // Elsewhere what stores plainly to such a word is a mistake as often as not.
     is_merged = bare->code == BareCode::kNoLine;
     may_store = may_store && (!bare->writes || MayInlineTbb(bare->code) || is_merged);
@@ -112,7 +105,6 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
   }
   if (is_rust) return {Meeting::kMutualOrder, Presumption::kRust};
-  if (is_macros) return {Meeting::kMutualOrder, Presumption::kMacro};
   if (is_waited_for && orders)
     return {is_polled ? Meeting::kPolled : Meeting::kOrder, Presumption::kWaitedFor};
   if (meets_atomic && may_store) {
@@ -121,19 +113,6 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
   }
   if (is_tbb_flag) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
   return {};
-}
-
-Judgement JudgeMeeting(const Access& first, const Access& second,
-                       const std::function<BareAccess(const Access&)>& bare_of,
-                       const std::function<BareAccess(const Access&)>& macro_of) {
-  const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
-  if (judgement.meeting != Meeting::kRace) return judgement;
-  const auto of = [&](const Access& access) {
-    return IsAtomic(access.kind) ? BareAccess() : macro_of(access);
-  };
-  const BareAccess first_macro = of(first);
-  if (!IsAtomic(first.kind) && first_macro.code == BareCode::kNo) return judgement;
-  return JudgeMeeting(first, first_macro, second, of(second));
 }
 
 }  // namespace trapline

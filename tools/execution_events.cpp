@@ -733,7 +733,6 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   untracked_code_.Clear();
   plain_loads_.Clear();
   bare_accesses_.Clear();
-  macro_accesses_.Clear();
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap(start, end);
 }
@@ -906,14 +905,6 @@ BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
   });
 }
 
-BareAccess ExecutionEvents::MacroAccessAt(std::uint64_t ip) {
-  return macro_accesses_.Of(ip, modules_, [&]() -> BareAccess {
-    const auto instruction = InstructionAt(ip);
-    if (!instruction || !symbolizer_.IsAtomicByMacro(ip)) return {};
-    return MacroAccessOf(*instruction);
-  });
-}
-
 bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
   const BareAccess bare = BareAccessAt(ip);
   return (bare.code == BareCode::kRust || bare.waits) &&
@@ -951,10 +942,7 @@ Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
     if (is_said_plain(access)) return {};
     return BareAccessAt(access.ip);
   };
-  const auto macro_of = [&](const Access& access) {
-    return is_said_plain(access) ? BareAccess() : MacroAccessAt(access.ip);
-  };
-  const Judgement judgement = JudgeMeeting(first, second, bare_of, macro_of);
+  const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
   if (judgement.meeting == Meeting::kRace) {
     // What is known for an atomic operation by now may have been told of as a plain one.
     const auto is_atomic = [&](const Access& access) {

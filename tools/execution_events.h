@@ -332,9 +332,7 @@ class ExecutionEvents : public ExecutionObserver {
   CachedAnswers<bool> untracked_code_;  // IsUntracked
   CachedAnswers<bool> plain_loads_;     // IsPlainLoad
   BareAccess BareAccessAt(std::uint64_t ip);
-  // The same of code with debug info, where the source names an atomic operation's macro.
-  BareAccess MacroAccessAt(std::uint64_t ip);
-  CachedAnswers<BareAccess> bare_accesses_, macro_accesses_;
+  CachedAnswers<BareAccess> bare_accesses_;
   std::uint64_t interruptions_ = 0;  // events beside accesses and locks of OnCachedAccesses
   HeapBlocks blocks_;
   AddressRanges benign_;  // accesses within them do not count

@@ -80,44 +80,23 @@ class BareAccesses {
   BareAccesses(LogSymbolizer& symbolizer, const std::vector<std::string>& plain)
       : symbolizer_(symbolizer), plain_("--plain", plain, use_) {}
 
-  BareAccess Of(const Access& access) { return Of(access, known_, &BareAccesses::At); }
-  // Of those, what a macro that stands for an atomic operation does.
-  BareAccess OfMacro(const Access& access) {
-    return Of(access, known_macros_, &BareAccesses::MacroAt);
+  BareAccess Of(const Access& access) {
+    const auto [known, is_new] = known_.try_emplace(access.ip);
+    if (is_new) known->second = At(access.ip);
+    return known->second.code == BareCode::kNo || IsPlainData(access.address) ? BareAccess()
+                                                                              : known->second;
   }
 
  private:
-  using Known = std::unordered_map<std::uint64_t, BareAccess>;  // by instruction
-
-  BareAccess Of(const Access& access, Known& known, BareAccess (BareAccesses::*at)(std::uint64_t)) {
-    const auto [found, is_new] = known.try_emplace(access.ip);
-    if (is_new) found->second = (this->*at)(access.ip);
-    return found->second.code == BareCode::kNo || IsPlainData(access.address) ? BareAccess()
-                                                                              : found->second;
-  }
-
-  // What may be one, unless the user says that its code is plain.
-  std::optional<Instruction> InstructionAt(std::uint64_t ip) {
-    std::array<unsigned char, kMaximumInstructionLength> bytes{};
-    if (symbolizer_.ReadCode(ip, bytes.data(), bytes.size()) == 0) return std::nullopt;
-    const auto instruction = Decode(bytes, ip);
-    if (!instruction || !MayBeBareAccess(*instruction)) return std::nullopt;
-    const auto& frames = symbolizer_.Resolve(ip).frames;
-    const bool is_said_plain = std::ranges::any_of(
-        frames, [this](const SourceFrame& frame) { return plain_.Match(frame.function); });
-    return is_said_plain ? std::nullopt : std::optional(*instruction);
-  }
-
   BareAccess At(std::uint64_t ip) {
-    const auto instruction = InstructionAt(ip);
-    if (!instruction) return {};
+    std::array<unsigned char, kMaximumInstructionLength> bytes{};
+    if (symbolizer_.ReadCode(ip, bytes.data(), bytes.size()) == 0) return {};
+    const auto instruction = Decode(bytes, ip);
+    if (!instruction || !MayBeBareAccess(*instruction)) return {};
+    for (const SourceFrame& frame : symbolizer_.Resolve(ip).frames) {
+      if (plain_.Match(frame.function)) return {};
+    }
     return BareAccessOf(*instruction, ip, symbolizer_.BareCodeAt(ip), waiting_loops_);
-  }
-
-  BareAccess MacroAt(std::uint64_t ip) {
-    const auto instruction = InstructionAt(ip);
-    return instruction && symbolizer_.IsAtomicByMacro(ip) ? MacroAccessOf(*instruction)
-                                                          : BareAccess();
   }
 
   bool IsPlainData(std::uint64_t address) {
@@ -139,7 +118,7 @@ class BareAccesses {
       .generation = [] { return 0; }}};
   PlaceUse use_;
   PlaceNames plain_;
-  Known known_, known_macros_;
+  std::unordered_map<std::uint64_t, BareAccess> known_;  // by instruction
 };
 
 int Run(const Arguments& arguments) {
@@ -188,10 +167,7 @@ int Run(const Arguments& arguments) {
   LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
   BareAccesses bare_accesses(symbolizer, index.metadata().plain);
   options.ordering_rule = [&bare_accesses](const Access& first, const Access& second) {
-    return JudgeMeeting(
-               first, second, [&](const Access& one) { return bare_accesses.Of(one); },
-               [&](const Access& one) { return bare_accesses.OfMacro(one); })
-        .meeting;
+    return JudgeMeeting(first, bare_accesses.Of(first), second, bare_accesses.Of(second)).meeting;
   };
   ReplayResult result;
   const Status status = Replay(index, options, &result);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 
+#include "symbols/atomic_macros.h"
 #include "symbols/source_text.h"
 
 namespace trapline {
@@ -305,43 +306,36 @@ TEST_F(ProgramTextTest, ThreadsMix) {
 }
 
 TEST_F(ProgramTextTest, MacrosMayStandForAtomicOperations) {
+  constexpr std::time_t kNow = std::numeric_limits<std::time_t>::max();
+  Write("deep.h",
+        "#define SET_WITH(x, value, order) \\\n"
+        "  __atomic_store_n(&(x), (value), (order))\n");
+  Write("near.h",
+        "# include <deep.h>\n"
+        "#define SET(x, value) SET_WITH(x, value, __ATOMIC_RELEASE)\n");
   const std::string file = Write("main.c",
-                                 "#define SET(x, value) SET_WITH(x, value, __ATOMIC_RELEASE)\n"
-                                 "#define SET_WITH(x, value, order) \\\n"
-                                 "  __atomic_store_n(&(x), (value), (order))\n"
+                                 "#include \"near.h\"\n"
                                  "#define ORDER __atomic_thread_fence(__ATOMIC_RELEASE)\n"
                                  "#define ONCE(x) (*(volatile int*)&(x))\n"
                                  "#include \"missing.h\"\n"
-                                 "void f(int x, int y) {\n"
+                                 "void f(int x, int y) { // SET(x, y)\n"
                                  "SET(x,\n"
-                                 "    y);\n"
+                                 "    (y));\n"
                                  "ORDER; x = y;\n"
                                  "ONCE(x) = y;\n"
                                  "__atomic_store_n(&x, y, __ATOMIC_RELEASE);\n"
                                  "}\n");
-  ProgramText text = Of(file);
-  EXPECT_TRUE(text.NamesAtomicMacro(file, 8));
-  EXPECT_TRUE(text.NamesAtomicMacro(file, 9));
-  for (const int line : {7, 10, 11, 12, 13})
-    EXPECT_FALSE(text.NamesAtomicMacro(file, line)) << line;
-  EXPECT_FALSE(text.NamesAtomicMacro("other.c", 8));
-}
-
-TEST_F(ProgramTextTest, TellsWhereSomethingIsCalled) {
-  const std::string file = Write("main.c",
-                                 "void f(int* x, int y) {\n"
-                                 "if (y) x[0] = (y + 1);\n"
-                                 "while (READ(y)) ++y;\n"
-                                 "return (y);\n"
-                                 "SET(x,\n"
-                                 "    y);\n"
-                                 "}\n");
-  for (const int line : {3, 5, 6})
-    EXPECT_TRUE(CallsAnything(file, line, std::numeric_limits<std::time_t>::max())) << line;
-  for (const int line : {2, 4, 7, 9})
-    EXPECT_FALSE(CallsAnything(file, line, std::numeric_limits<std::time_t>::max())) << line;
-  EXPECT_FALSE(CallsAnything(file, 3, 0));
-  EXPECT_FALSE(CallsAnything(file + "x", 3, std::numeric_limits<std::time_t>::max()));
+  AtomicMacros macros({file}, {directory_}, kNow);
+  EXPECT_FALSE(macros.empty());
+  for (const int line : {6, 7}) EXPECT_TRUE(macros.AreUsedAt(file, line)) << line;
+  for (const int line : {0, 1, 2, 5, 8, 9, 10, 11, 12})
+    EXPECT_FALSE(macros.AreUsedAt(file, line)) << line;
+  EXPECT_FALSE(macros.AreUsedAt(file + "x", 6));
+  EXPECT_FALSE(
+      AtomicMacros({Write("pasted.c", "#define DO(what, x) __atomic_##what(x)\n")}, {}, kNow)
+          .empty());
+  EXPECT_TRUE(AtomicMacros({file}, {directory_}, 0).empty());  // younger than the program
+  EXPECT_TRUE(AtomicMacros({Write("other.c", "#define X(y) y\n#define")}, {}, kNow).empty());
 }
 
 TEST_F(ProgramTextTest, WhatAnAtomicReferenceIsToIsPlain) {

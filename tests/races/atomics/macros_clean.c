@@ -2,6 +2,7 @@
 // line names an atomic operation, and no instruction is one.
 // CLEAN
 // BUILD O0 O2 clang-O0 clang-O2
+// TAGS fast
 #include "macros.h"
 #include "race.h"
 

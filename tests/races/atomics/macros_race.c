@@ -1,5 +1,5 @@
 // A flag that one thread sets by an atomic operation's macro, and another one reads plainly.
-// RACE read-write - set test
+// RACE atomic-plain - set test
 // BUILD O0 O2 clang-O2
 // MAY-MISS shared: each place runs once
 // MAY-MISS write-shared: each place runs once

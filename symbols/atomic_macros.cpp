@@ -1,0 +1,146 @@
+#include "symbols/atomic_macros.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "symbols/program_text.h"
+#include "symbols/source_lines.h"
+#include "symbols/source_text.h"
+
+namespace trapline {
+namespace {
+
+// More takes more than a tenth of a second, in every program that was built from so much.
+constexpr std::size_t kMostBytes = 8 << 20;
+
+std::string Normal(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+bool IsFile(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+// The lines of directives, with those that continue them: all else need not be taken apart.
+std::string DirectivesOf(std::string_view text) {
+  std::string directives;
+  bool continues = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    const std::string_view line = text.substr(0, end + 1);
+    text.remove_prefix(end + 1);
+    const std::size_t first = line.find_first_not_of(" \t");
+    if (continues || (first != std::string_view::npos && line[first] == '#')) {
+      directives += line;
+      continues = line.ends_with("\\\n") || line.ends_with("\\\r\n");
+    }
+  }
+  return directives;
+}
+
+// By its name, or where the rest of that is pasted to it.
+bool IsOperation(std::string_view word) {
+  return NamesOperation(word) || word == "__atomic_" || word == "__c11_atomic_" ||
+         word == "atomic_";
+}
+
+}  // namespace
+
+AtomicMacros::AtomicMacros(const std::vector<std::string>& files,
+                           const std::vector<std::string>& directories, std::time_t built)
+    : built_(built) {
+  std::set<std::string> known;
+  for (const std::string& directory : directories) {
+    std::filesystem::path path = Normal(directory);
+    for (; path.has_relative_path() && !IsSystemFile(path.string() + "/");
+         path = path.parent_path()) {
+      for (const char* const below : {"", "include", "inc", "src"}) {
+        const std::string place = Normal((path / below).string());
+        if (known.insert(place).second) directories_.push_back(place);
+      }
+    }
+  }
+  Words bodies;
+  for (const std::string& file : files) Read(Normal(file), bodies);
+  // Until no more are found that stand for one of those.
+  for (bool any = true; any;) {
+    any = false;
+    for (const auto& [name, words] : bodies) {
+      const bool stands = std::ranges::any_of(words, [this](const std::string& word) {
+        return IsOperation(word) || names_.contains(word);
+      });
+      if (stands && names_.insert(name).second) any = true;
+    }
+  }
+}
+
+void AtomicMacros::Read(const std::string& path, Words& bodies) {
+  if (IsSystemFile(path) || !read_.insert(path).second) return;
+  std::string whole;
+  if (size_ >= kMostBytes || !ReadSource(path, kMostBytes - size_, built_, whole)) return;
+  size_ += whole.size();
+  const SourceText text(DirectivesOf(whole));
+  for (const SourceText::Directive& directive : text.directives()) {
+    const Tokens tokens = directive.tokens;
+    if (tokens.size() > 2 && tokens[0].text == "define") {
+      auto& words = bodies[std::string(tokens[1].text)];
+      for (const Token& token : tokens.subspan(2)) {
+        if (token.IsWord()) words.emplace(token.text);
+      }
+    }
+    bool is_include = false, quoted = false;
+    const std::string_view name = IncludedBy(directive, is_include, quoted);
+    if (!is_include || name.empty()) continue;
+    for (const std::string& included : Find(name, quoted, path)) Read(included, bodies);
+  }
+}
+
+std::vector<std::string> AtomicMacros::Find(std::string_view name, bool quoted,
+                                            const std::string& from) const {
+  const auto in = [name](const std::string& directory) {
+    return Normal(directory + "/" + std::string(name));
+  };
+  if (quoted) {
+    const std::string beside = in(from.substr(0, from.rfind('/')));
+    if (IsFile(beside)) return {beside};
+  }
+  std::vector<std::string> found;
+  for (const std::string& directory : directories_) {
+    const std::string path = in(directory);
+    if (IsFile(path)) found.push_back(path);
+  }
+  return found;
+}
+
+bool AtomicMacros::AreUsedAt(const std::string& file, int line) {
+  if (empty() || file.empty() || line <= 0) return false;
+  const auto [known, is_new] = lines_.try_emplace(file);
+  if (is_new) known->second = LinesIn(file);
+  return known->second.contains(line);
+}
+
+std::set<int> AtomicMacros::LinesIn(const std::string& file) const {
+  std::set<int> lines;
+  std::string whole;
+  if (IsSystemFile(file) || !ReadSource(file, kMostBytes, built_, whole)) return lines;
+  const SourceText text(std::move(whole));
+  const Tokens tokens = text.tokens();
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].IsWord() || !names_.contains(tokens[i].text)) continue;
+    // To the end of the call, if it is one.
+    int last = tokens[i].line, depth = 0;
+    for (std::size_t at = i + 1; at < tokens.size(); ++at) {
+      if (tokens[at].text == "(") ++depth;
+      if (depth == 0) break;
+      last = tokens[at].line;
+      if (tokens[at].text == ")" && --depth == 0) break;
+    }
+    for (int line = tokens[i].line; line <= last; ++line) lines.insert(line);
+  }
+  return lines;
+}
+
+}  // namespace trapline
