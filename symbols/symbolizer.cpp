@@ -141,14 +141,6 @@ std::optional<DataPlace> Combine(const Module* module, std::uint64_t offset,
   return place;
 }
 
-// All sources of the file at `path`, whose debug info that is.
-std::unique_ptr<ProgramText> SourcesOf(DebugInfo& debug_info, const std::string& path) {
-  struct stat built = {};
-  const DebugInfo::Sources sources = debug_info.SourceFiles();
-  if (!sources.all || stat(path.c_str(), &built) != 0) built.st_mtime = 0;
-  return std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
-}
-
 }  // namespace
 
 std::string Demangle(const std::string& name) {
@@ -555,7 +547,13 @@ class Symbolizer::Implementation {
 
   // Null: not all of it can be read.
   ProgramText* TextOf(const Module& module, Contents& contents) {
-    if (contents.text == nullptr) contents.text = SourcesOf(*contents.debug_info, module.path);
+    if (contents.text == nullptr) {
+      struct stat built = {};
+      DebugInfo::Sources sources = contents.debug_info->SourceFiles();
+      if (!sources.all || stat(module.path.c_str(), &built) != 0) built.st_mtime = 0;
+      contents.text =
+          std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+    }
     return contents.text->complete() ? contents.text.get() : nullptr;
   }
 
@@ -580,7 +578,8 @@ class Symbolizer::Implementation {
     struct stat built = {};
     if (line.line == 0 || stat(module.path.c_str(), &built) != 0) return false;
     if (sources_.IsAtomic(line.file, line.line, built.st_mtime) ||
-        MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line)) {
+        (!contents.is_system_library &&
+         MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line))) {
       return true;
     }
     int next = 0;
