@@ -1,14 +1,12 @@
 #include "symbols/program_text.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
+
+#include "symbols/source_files.h"
 
 namespace trapline {
 namespace {
@@ -26,10 +24,6 @@ constexpr std::array<std::string_view, 44> kKeywords = {
 
 bool IsKeyword(std::string_view word) {
   return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
-}
-
-std::string Normal(const std::string& path) {
-  return std::filesystem::path(path).lexically_normal().string();
 }
 
 // Where compilers look for headers.
@@ -50,11 +44,6 @@ std::vector<std::string> StandardDirectories() {
   add_below("/usr/include/x86_64-linux-gnu/c++", "");
   add_below("/usr/lib/clang", "/include");
   return directories;
-}
-
-bool IsFile(const std::string& path) {
-  struct stat status = {};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 bool Has(Tokens tokens, std::string_view word) {
@@ -173,60 +162,13 @@ bool MayDeclare(Tokens tokens, std::string_view name) {
 
 }  // namespace
 
-std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include,
-                            bool& quoted) {
-  is_include = !directive.tokens.empty() && directive.tokens.front().text.starts_with("include");
-  if (!is_include) return {};
-  const std::size_t begin = directive.text.find_first_of("<\"");
-  if (begin == std::string_view::npos) return {};
-  quoted = directive.text[begin] == '"';
-  const std::size_t end = directive.text.find(quoted ? '"' : '>', begin + 1);
-  if (end == std::string_view::npos) return {};
-  return directive.text.substr(begin + 1, end - begin - 1);
-}
-
-bool ReadSource(const std::string& path, std::size_t most, std::time_t built, std::string& text) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status = {};
-  bool whole = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-               static_cast<std::size_t>(status.st_size) <= most && status.st_mtime <= built;
-  if (whole) {
-    text.resize(static_cast<std::size_t>(status.st_size));
-    std::size_t length = 0;
-    while (length < text.size()) {
-      const ssize_t got = read(descriptor, text.data() + length, text.size() - length);
-      if (got <= 0) break;
-      length += static_cast<std::size_t>(got);
-    }
-    whole = length == text.size();
-  }
-  if (descriptor >= 0) close(descriptor);
-  return whole;
-}
-
-bool IsSystemFile(std::string_view path) {
-  for (const std::string_view start :
-       {"/usr/include/c++/", "/usr/include/x86_64-linux-gnu/", "/usr/include/bits/",
-        "/usr/include/sys/", "/usr/include/linux/", "/usr/include/asm"}) {
-    if (path.starts_with(start)) return true;
-  }
-  constexpr std::string_view kHeaders = "/usr/include/";
-  return path.find("/lib/gcc/") != std::string_view::npos ||
-         path.find("/lib/clang/") != std::string_view::npos ||
-         (path.starts_with(kHeaders) && path.find('/', kHeaders.size()) == std::string_view::npos);
-}
-
 ProgramText::ProgramText(const std::vector<std::string>& files,
                          const std::vector<std::string>& directories, std::time_t built)
     : built_(built), standard_directories_(StandardDirectories()) {
-  for (const std::string& directory : directories) {
-    std::filesystem::path path = Normal(directory);
-    for (; path.has_relative_path() && !IsSystemFile(path.string() + "/");
-         path = path.parent_path())
-      directories_.insert(path.string());
-  }
+  const std::vector<std::string> own = WithThoseAbove(directories);
+  directories_.insert(own.begin(), own.end());
   for (const std::string& file : files) {
-    const std::string path = Normal(file);
+    const std::string path = NormalPath(file);
     // <built-in> and the like are no files.
     const bool is_none = path.substr(path.rfind('/') + 1).starts_with('<');
     if (is_none || IsSystemFile(path)) continue;
@@ -297,8 +239,8 @@ void ProgramText::ReadIncludes(const std::string& path, const SourceText& text, 
 std::vector<std::string> ProgramText::Find(std::string_view name, bool quoted,
                                            const std::string& from) {
   const auto beside = [&](const std::string& directory) {
-    const std::string path = Normal(directory + "/" + std::string(name));
-    return IsFile(path) ? path : std::string();
+    const std::string path = NormalPath(directory + "/" + std::string(name));
+    return IsRegularFile(path) ? path : std::string();
   };
   if (name.starts_with('/')) return {std::string(name)};
   if (quoted) {
@@ -436,12 +378,12 @@ bool ProgramText::HidesJump(std::string_view word) {
 }
 
 const SourceText* ProgramText::TextOf(const std::string& file) const {
-  const auto found = files_.find(Normal(file));
+  const auto found = files_.find(NormalPath(file));
   return found != files_.end() ? found->second.get() : nullptr;
 }
 
 bool ProgramText::Owns(const std::string& file) const {
-  const std::string path = Normal(file);
+  const std::string path = NormalPath(file);
   return !path.starts_with("/usr/include/") && !path.starts_with("/usr/local/include/") &&
          files_.contains(path);
 }
@@ -476,7 +418,7 @@ ProgramText::Store ProgramText::StoreAt(const std::string& file, int line, std::
   while (end < statements.size() && !EndsStatement(statements[end])) ++end;
   const std::size_t first = text->IndexOf(statements);
   const auto [known, is_new] = precede_fences_.try_emplace(first + begin, false);
-  if (is_new) known->second = PrecedesFences(Normal(file), *text, first + begin, first + end);
+  if (is_new) known->second = PrecedesFences(NormalPath(file), *text, first + begin, first + end);
   if (known->second) store.before_fences = text->tokens()[first + begin].line;
   return store;
 }

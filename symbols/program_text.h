@@ -16,15 +16,6 @@
 
 namespace trapline {
 
-// Whether the file belongs to the compiler or the C or C++ library.
-bool IsSystemFile(std::string_view path);
-
-// The whole file, if it has at most `most` bytes and was written by `built`. False: it is not read.
-bool ReadSource(const std::string& path, std::size_t most, std::time_t built, std::string& text);
-
-// "x.h" or <x.h> of an include; empty: it is none, or given by a macro.
-std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include, bool& quoted);
-
 // Not thread-safe.
 class ProgramText {
  public:

@@ -396,4 +396,16 @@ std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name) {
   return operations;
 }
 
+std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include,
+                            bool& quoted) {
+  is_include = !directive.tokens.empty() && directive.tokens.front().text.starts_with("include");
+  if (!is_include) return {};
+  const std::size_t begin = directive.text.find_first_of("<\"");
+  if (begin == std::string_view::npos) return {};
+  quoted = directive.text[begin] == '"';
+  const std::size_t end = directive.text.find(quoted ? '"' : '>', begin + 1);
+  if (end == std::string_view::npos) return {};
+  return directive.text.substr(begin + 1, end - begin - 1);
+}
+
 }  // namespace trapline

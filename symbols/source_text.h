@@ -103,6 +103,9 @@ class SourceText {
 
 bool EndsStatement(const Token& token);
 
+// "x.h" or <x.h> of an include; empty: it is none, or given by a macro.
+std::string_view IncludedBy(const SourceText::Directive& directive, bool& is_include, bool& quoted);
+
 // A call of an atomic operation by name.
 struct NamedOperation {
   std::string_view name;

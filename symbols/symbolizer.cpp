@@ -578,8 +578,7 @@ class Symbolizer::Implementation {
     struct stat built = {};
     if (line.line == 0 || stat(module.path.c_str(), &built) != 0) return false;
     if (sources_.IsAtomic(line.file, line.line, built.st_mtime) ||
-        (!contents.is_system_library &&
-         MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line))) {
+        MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line)) {
       return true;
     }
     int next = 0;
@@ -589,10 +588,11 @@ class Symbolizer::Implementation {
                                 built.st_mtime);
   }
 
-  // There must be debug info.
+  // There must be debug info. Sources of the system's libraries are not there.
   static AtomicMacros& MacrosOf(Contents& contents, std::time_t built) {
     if (!contents.macros) {
-      const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
+      const DebugInfo::Sources sources =
+          contents.is_system_library ? DebugInfo::Sources() : contents.debug_info->SourceFiles();
       contents.macros.emplace(sources.files, sources.directories, built);
     }
     return *contents.macros;
