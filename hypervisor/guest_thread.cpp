@@ -251,6 +251,10 @@ void GuestThread::HandleInterruption() {
   vcpu.run().immediate_exit = 0;
   place_ = Place::kProgram;
   if (AbandonRedirect(false)) return;
+  if (IsResuming()) {
+    Detach();  // it may be on its way into the code cache, and not want to be there any more
+    return;
+  }
   const std::uint64_t rip = vcpu.registers().rip;
   if (IsInFutexAnswer(rip)) {
     FinishFutexAnswer(*carrier_);

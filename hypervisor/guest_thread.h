@@ -137,6 +137,7 @@ class GuestThread {
   // --- thread_registers.cpp: out of the guest and back into it
   void MarkSegmentsDirty();
   void Resume();
+  bool IsResuming();
   // The vCPU goes on at an entry of the agent that saves or restores the vector state.
   void BeginVectorEntry(const char* entry);
   void SaveVectorState();
@@ -166,6 +167,7 @@ class GuestThread {
   bool OwesAccess();
   void GoNative();
   bool EnterCache();
+  std::uint64_t ResumeAddress();
   std::vector<CallFrame> FillCacheThread(const RegisterFile& registers);
   void EnterPartial();
   void LeavePartial();

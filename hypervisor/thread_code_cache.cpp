@@ -180,6 +180,23 @@ bool GuestThread::EnterCache() {
   return true;
 }
 
+// Where the program, which is detached, goes on: in the code cache if its code is to be checked
+// there from the first instruction on, as a signal's handler is, or what it has interrupted.
+std::uint64_t GuestThread::ResumeAddress() {
+  GuestCodeCache* const cache = code_cache();
+  if (cache == nullptr || view_ != View::kClosed || step_ || carrier_->native() ||
+      (context_.rflags & kFlagTrap) != 0) {
+    return context_.rip;
+  }
+  const std::uint64_t address =
+      cache->Enter(GuestCodeCache::ThreadOf(*carrier_), context_.rip, Coverage::kFull);
+  if (address == 0) return context_.rip;
+  if (process_->tracking()->static_runtime() != nullptr)
+    runtime_calls_.InProgram(*process_->tracking(), context_.rsp);
+  FillCacheThread(ToRegisterFile(context_));
+  return address;
+}
+
 bool GuestThread::PrefersPartial() {
   const PartialCode rule = code_cache()->partial_code();
   return rule == PartialCode::kAlways ||

@@ -65,7 +65,7 @@ void GuestThread::Resume() {
   frame.rdi = context_.rdi;
   frame.rdx = context_.rdx;
   frame.rax = context_.rax;
-  frame.interrupt = {context_.rip, TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp,
+  frame.interrupt = {ResumeAddress(), TRAPLINE_USER_CS, context_.rflags | 0x202, context_.rsp,
                      TRAPLINE_USER_SS};
   vcpu.registers() = context_;
   BeginVectorEntry(trapline_agent_resume_vector);
@@ -207,18 +207,23 @@ void GuestThread::SetTrapFlag(bool on) {
   }
 }
 
+// Whether the thread is out of the guest on its way back to the program, of which nothing has run.
+bool GuestThread::IsResuming() {
+  const std::uint64_t rip = carrier_->vcpu().registers().rip;
+  return place_ == Place::kProgram && agent::Contains(rip) && !SlotOf(rip) &&
+         rip >= agent::GuestAddressOf(trapline_agent_resume_vector) &&
+         rip <= agent::GuestAddressOf(trapline_agent_resume);
+}
+
 void GuestThread::Detach() {
   if (detached_) return;
-  const std::uint64_t rip = carrier_->vcpu().registers().rip;
-  const bool restoring = place_ == Place::kProgram && agent::Contains(rip) && !SlotOf(rip) &&
-                         rip >= agent::GuestAddressOf(trapline_agent_resume_vector) &&
-                         rip <= agent::GuestAddressOf(trapline_agent_resume);
+  const bool resuming = IsResuming();
   context_ = ProgramRegisters();
   if (GuestCodeCache* const cache = code_cache(); cache != nullptr && !cache_pause_)
     cache->Leave(GuestCodeCache::ThreadOf(*carrier_));
   cache_pause_.reset();
   restart_system_call_ = false;
-  if (!restoring) SaveVectorState();  // else the image is still what it restores from
+  if (!resuming) SaveVectorState();  // else the image is still what it restores from
   detached_ = true;
   place_ = Place::kProgram;
 }
