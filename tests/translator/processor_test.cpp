@@ -120,6 +120,8 @@ void OnSignal(int number, siginfo_t*, void* context) {
     g_outcome.kind = Outcome::kOther;  // division, debug: after the operand was read
   }
   registers[REG_RIP] = reinterpret_cast<std::int64_t>(GuestExit);
+  // Virtual machines were met that cannot go back to a program whose rsp is no address.
+  registers[REG_RSP] = static_cast<std::int64_t>(g_host_rsp);
   registers[REG_EFL] = 0x202;
 }
 

@@ -67,15 +67,15 @@ def suspend():
     os.write(fd, b"input\n")
     print(re.findall("^resumed.*", read_until(fd, b"resumed input[^>]*> "), re.M))
     os.write(fd, b"echo st''atus $?; exit\n")
-    print(re.findall(r"status \d+", read_until(fd, rb"status \d+")))
+    print(re.findall(r"status \d+", read_until(fd, rb"status \d+\r\n")))
     os.waitpid(pid, 0)
 
 
 def winch():
     pid, fd = spawn([*RUN, "bash", "-c", "trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.05; done"])
-    read_until(fd, b"ready")
+    read_until(fd, b"ready\r\n")
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 132, 0, 0))
-    print(read_until(fd, rb"\d+ \d+"))
+    print(read_until(fd, rb"\d+ \d+\r\n"))
     print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
