@@ -1,5 +1,5 @@
 // What a handler does first, and what the code does first to which it returns, on pages that only
-// its own thread has used so far, and near to its code.
+// its own thread has used so far. They lie near to the code, so that fetching it maps them.
 // RACE write-write global:by_handler a b
 // RACE write-write global:afterwards c d
 // MAY-MISS shared: each place runs once
