@@ -89,31 +89,17 @@ def test_list(options):
     return [line for line in lines if re.search(options.filter, line.split()[0])], programs
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
-    parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "bin" / "guest",
-                        help="directory of guest test programs")
-    parser.add_argument("--race-dir", type=Path, default=harness.ROOT / "build" / "races", help="where race programs are built")
-    parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
-    parser.add_argument("--all", action="store_true", help="all guest programs, not only the fast part")
-    parser.add_argument("--filter", default="", help="regular expression on the test names")
-    parser.add_argument("--limit", type=int, default=40, help="seconds of emulated time for a guest program")
-    parser.add_argument("--timeout", type=int, default=600, help="seconds for the whole machine")
-    parser.add_argument("--console", action="store_true", help="show the whole console")
-    options = parser.parse_args()
-    results = harness.Results("kvm-amd")
-    missing = harness.installed(["qemu-system-x86", "cpio", "xz-utils", "pigz", "gcc"])
-    if missing:
-        results.skips("all", f"not installed: {' '.join(missing)}; tools/setup test installs them")
-        return results.finish()
-    if not os.access(options.trapline, os.X_OK):
-        sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
-    emulated.fetch(options.cache)
-    lines, programs = test_list(options)
-
+def run_machine(options, lines, programs, results, attempt, is_last):
+    """Runs the lines in a machine. Returns the names of those that failed, which count if this is the last one."""
     outstanding = [line.split()[0] for line in lines]
-    detail, tail = [], []
+    failed, detail, tail, finished = [], [], [], []
+
+    def fails(name, note, text=""):
+        failed.append(name)
+        if is_last:
+            results.fails(name, note, text)
+        else:
+            print(f"kvm-amd: {name} fails, will be tried once more: {note}\n{text}", flush=True)
 
     def on_line(line):
         line = line.decode(errors="replace").rstrip()
@@ -135,16 +121,15 @@ def main():
         elif name in outstanding:
             outstanding.remove(name)
             if kind == "PASS":
-                results.passes(name, note)
+                results.passes(name, note + (" (not the first attempt)" if attempt > 0 else ""))
                 if name == "doctor":
                     print("\n".join("          " + text for text in detail))
             elif kind == "SKIP":
                 results.skips(name, note)
             else:
-                results.fails(name, note, "\n".join(detail))
+                fails(name, note, "\n".join(detail))
         detail.clear()
 
-    finished = []
     with tempfile.TemporaryDirectory(prefix="trapline-kvm-amd-") as directory:
         listing, initramfs = Path(directory, "tests"), Path(directory, "initramfs")
         listing.write_text("\n".join(lines) + "\n")
@@ -153,8 +138,39 @@ def main():
     if outstanding or "DONE" not in finished:
         why = "the machine ended early" if in_time else f"the machine was stopped after {options.timeout} s"
         for name in outstanding:
-            results.fails(name, f"no verdict: {why}")
+            fails(name, f"no verdict: {why}")
         print("last console lines:\n" + "\n".join("          " + line for line in tail[-15:]))
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trapline", type=Path, default=harness.DEFAULT_TRAPLINE)
+    parser.add_argument("--guest-dir", type=Path, default=harness.ROOT / "build" / "bin" / "guest",
+                        help="directory of guest test programs")
+    parser.add_argument("--race-dir", type=Path, default=harness.ROOT / "build" / "races", help="where race programs are built")
+    parser.add_argument("--cache", type=Path, default=harness.ROOT / "build" / "kvm-amd")
+    parser.add_argument("--all", action="store_true", help="all guest programs, not only the fast part")
+    parser.add_argument("--filter", default="", help="regular expression on the test names")
+    parser.add_argument("--limit", type=int, default=40, help="seconds of emulated time for a guest program")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for the whole machine")
+    parser.add_argument("--attempts", type=int, default=1, help="what fails is tried so many times, each time in a machine of its own")
+    parser.add_argument("--console", action="store_true", help="show the whole console")
+    options = parser.parse_args()
+    results = harness.Results("kvm-amd")
+    missing = harness.installed(["qemu-system-x86", "cpio", "xz-utils", "pigz", "gcc"])
+    if missing:
+        results.skips("all", f"not installed: {' '.join(missing)}; tools/setup test installs them")
+        return results.finish()
+    if not os.access(options.trapline, os.X_OK):
+        sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
+    emulated.fetch(options.cache)
+    lines, programs = test_list(options)
+    for attempt in range(options.attempts):
+        again = run_machine(options, lines, programs, results, attempt, attempt + 1 == options.attempts)
+        if not again:
+            break
+        lines = [line for line in lines if line.split()[0] in again]
     return results.finish()
 
 
