@@ -120,6 +120,11 @@ class GuestThread {
     bool holds_atomic_lock = false;
   };
 
+  struct CacheEntry {
+    std::uint64_t address = 0;
+    std::vector<CallFrame> frames;  // the program's calls, innermost first
+  };
+
   // --- guest_thread.cpp: the run loop and exits
   void HandleExit();
   void DropOutdatedCode();
@@ -168,7 +173,7 @@ class GuestThread {
   void GoNative();
   bool EnterCache();
   std::uint64_t ResumeAddress();
-  std::vector<CallFrame> FillCacheThread(const RegisterFile& registers);
+  CacheEntry EnterCacheAt(const RegisterFile& registers, Coverage coverage);
   void EnterPartial();
   void LeavePartial();
   bool PrefersPartial();

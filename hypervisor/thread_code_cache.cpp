@@ -121,16 +121,21 @@ void GuestThread::GoNative() {
   BeginLease(*carrier_);
 }
 
-// What code in the cache must know of a program that comes from outside with these registers.
-// Returns its calls, innermost first.
-std::vector<CallFrame> GuestThread::FillCacheThread(const RegisterFile& registers) {
+// The program, which comes from outside with these registers, goes on at the result's address of
+// the cache, where the thread now counts as being. Address 0: its code cannot run there.
+GuestThread::CacheEntry GuestThread::EnterCacheAt(const RegisterFile& registers,
+                                                  Coverage coverage) {
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
+  Tracking& tracking = *process_->tracking();
+  const std::uint64_t address = code_cache()->Enter(thread, registers.rip, coverage);
+  if (address == 0) return {};
+  if (tracking.static_runtime() != nullptr) runtime_calls_.InProgram(tracking, registers.gpr[kRsp]);
   thread.fs_base = fs_base();
   thread.gs_base = gs_base();
   RegisterFile caller = registers;
   if (agent::Contains(registers.rip) && ReadGuest(registers.gpr[kRsp], caller.rip))
     caller.gpr[kRsp] += sizeof caller.rip;
-  return process_->tracking()->SetFrames(*carrier_, caller);
+  return {address, tracking.SetFrames(*carrier_, caller)};
 }
 
 // The program, which is out of the cache, goes on in partial code; natively where it cannot, until
@@ -139,11 +144,9 @@ void GuestThread::EnterPartial() {
   if (detached_ || place_ != Place::kProgram) return;
   kvm_regs& registers = carrier_->vcpu().registers();
   if (agent::Contains(registers.rip) || (registers.rflags & kFlagTrap) != 0) return;
-  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
-  const std::uint64_t address = code_cache()->Enter(thread, registers.rip, Coverage::kPartial);
-  if (address == 0) return;
-  FillCacheThread(ToRegisterFile(registers));
-  registers.rip = address;
+  const CacheEntry entry = EnterCacheAt(ToRegisterFile(registers), Coverage::kPartial);
+  if (entry.address == 0) return;
+  registers.rip = entry.address;
   carrier_->vcpu().MarkRegistersDirty();
 }
 
@@ -155,7 +158,6 @@ bool GuestThread::EnterCache() {
   if (cache == nullptr || detached_ || place_ != Place::kException || step_) return false;
   const RegisterFile registers = Registers();
   if ((registers.rflags & kFlagTrap) != 0) return false;
-  CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   Redirects* const redirects = cache->redirects();
   const std::uint64_t version = redirects != nullptr ? redirects->version() : 0;
   const bool was_native = adaptive_ && carrier_->native();
@@ -166,35 +168,26 @@ bool GuestThread::EnterCache() {
     cache->UpdatePartial();
     cache->NoteSharing(registers.rip);
   }
-  const std::uint64_t address = cache->Enter(thread, registers.rip, coverage);
-  if (address == 0) return false;
-  if (process_->tracking()->static_runtime() != nullptr)
-    runtime_calls_.InProgram(*process_->tracking(), registers.gpr[kRsp]);
-  const std::vector<CallFrame> frames = FillCacheThread(registers);
+  const CacheEntry entry = EnterCacheAt(registers, coverage);
+  if (entry.address == 0) return false;
   if (redirects != nullptr && was_native && view_ == View::kClosed &&
       exception_vector_ == kVectorPageFault && !agent::Contains(registers.rip))
-    cache->Redirect(version, registers.rip, registers.gpr[kRsp], address, frames);
+    cache->Redirect(version, registers.rip, registers.gpr[kRsp], entry.address, entry.frames);
   EnterView(View::kClosed);
   if (was_native) BeginStay(coverage, registers.rip);
-  carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = address;
+  carrier_->InterruptFrameOf(exception_vector_ == kVectorPageFault).rip = entry.address;
   return true;
 }
 
 // Where the program, which is detached, goes on: in the code cache if its code is to be checked
 // there from the first instruction on, as a signal's handler is, or what it has interrupted.
 std::uint64_t GuestThread::ResumeAddress() {
-  GuestCodeCache* const cache = code_cache();
-  if (cache == nullptr || view_ != View::kClosed || step_ || carrier_->native() ||
+  if (code_cache() == nullptr || view_ != View::kClosed || step_ || carrier_->native() ||
       (context_.rflags & kFlagTrap) != 0) {
     return context_.rip;
   }
-  const std::uint64_t address =
-      cache->Enter(GuestCodeCache::ThreadOf(*carrier_), context_.rip, Coverage::kFull);
-  if (address == 0) return context_.rip;
-  if (process_->tracking()->static_runtime() != nullptr)
-    runtime_calls_.InProgram(*process_->tracking(), context_.rsp);
-  FillCacheThread(ToRegisterFile(context_));
-  return address;
+  const CacheEntry entry = EnterCacheAt(ToRegisterFile(context_), Coverage::kFull);
+  return entry.address != 0 ? entry.address : context_.rip;
 }
 
 bool GuestThread::PrefersPartial() {
