@@ -537,6 +537,11 @@ void Tracking::DropNewlyAtomicCode() {
 
 inline void Tracking::QueueLocked(ThreadId thread, EventKind kind, const MemoryAccess& access,
                                   std::uint64_t ip, std::uint32_t frame) {
+  // It has faulted, or will, if not for programs that may map memory below vm.mmap_min_addr: told
+  // before that, it may be drained before it is retracted.
+  constexpr std::uint64_t kLowestAddress = 64 << 10;
+  if (access.address < kLowestAddress) [[unlikely]]
+    return;
   NoteRelease(kind, access.address, access.size);
   Event& event = batch_.Add();
   event.kind = kind;

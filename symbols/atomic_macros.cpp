@@ -5,6 +5,7 @@
 #include "symbols/source_files.h"
 #include "symbols/source_lines.h"
 #include "symbols/source_text.h"
+#include "symbols/standing_names.h"
 
 namespace trapline {
 namespace {
@@ -46,16 +47,7 @@ AtomicMacros::AtomicMacros(const std::vector<std::string>& files,
   }
   Words bodies;
   for (const std::string& file : files) Read(NormalPath(file), bodies);
-  // Until no more are found that stand for one of those.
-  for (bool any = true; any;) {
-    any = false;
-    for (const auto& [name, words] : bodies) {
-      const bool stands = std::ranges::any_of(words, [this](const std::string& word) {
-        return IsOperation(word) || names_.contains(word);
-      });
-      if (stands && names_.insert(name).second) any = true;
-    }
-  }
+  names_ = NamesStandingFor(bodies, &IsOperation);
 }
 
 void AtomicMacros::Read(const std::string& path, Words& bodies) {
@@ -120,9 +112,11 @@ std::set<int> AtomicMacros::LinesIn(const std::string& file) const {
   const Tokens tokens = text.tokens();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].IsWord() || !names_.contains(tokens[i].text)) continue;
-    // To the end of the call, if it is one.
+    // To the end of the call, if it is one; longer ones are brackets that do not match.
+    constexpr std::size_t kLongestCall = 4096;  // tokens
+    const std::size_t end = std::min(tokens.size(), i + kLongestCall);
     int last = tokens[i].line, depth = 0;
-    for (std::size_t at = i + 1; at < tokens.size(); ++at) {
+    for (std::size_t at = i + 1; at < end; ++at) {
       if (tokens[at].text == "(") ++depth;
       if (depth == 0) break;
       last = tokens[at].line;

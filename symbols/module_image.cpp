@@ -275,10 +275,18 @@ Dwarf* ModuleImage::dwarf() {
   const auto has_debug_info = [](const ElfFile& file) {
     return file.Section(".debug_info") != nullptr || file.Section(".zdebug_info") != nullptr;
   };
-  if (has_debug_info(*file_)) {
-    dwarf_ = dwarf_begin_elf(file_->elf(), DWARF_C_READ, nullptr);
-  } else if (debug_file() != nullptr) {
-    dwarf_ = dwarf_begin_elf(debug_file()->elf(), DWARF_C_READ, nullptr);
+  const ElfFile* const file = has_debug_info(*file_) ? file_.get() : debug_file();
+  if (file == nullptr) return nullptr;
+  dwarf_ = dwarf_begin_elf(file->elf(), DWARF_C_READ, nullptr);
+  // libdw 0.188 looks for the end of a file's name beyond that of its section.
+  const auto ends = [file](const char* section) {
+    const Elf_Data* const strings = file->Section(section);
+    return strings == nullptr || strings->d_size == 0 ||
+           static_cast<const char*>(strings->d_buf)[strings->d_size - 1] == 0;
+  };
+  if (!ends(".debug_str") || !ends(".debug_line_str")) {
+    dwarf_end(dwarf_);
+    dwarf_ = nullptr;
   }
   return dwarf_;
 }

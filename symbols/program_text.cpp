@@ -7,6 +7,7 @@
 #include <array>
 
 #include "symbols/source_files.h"
+#include "symbols/standing_names.h"
 
 namespace trapline {
 namespace {
@@ -297,36 +298,40 @@ void ProgramText::NoteFences(const SourceText& text) {
 
 template <class IsType>
 ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
-  Declared declared;
+  // By type, or macro: the words it is defined by; empty: such a type itself.
+  std::map<std::string_view, std::vector<std::string_view>> definitions;
+  const auto define = [&](std::string_view name, Tokens as) {
+    auto& words = definitions[name];
+    for (std::size_t i = 0; i < as.size(); ++i) {
+      if (is_type(as, i)) words.emplace_back();
+      if (as[i].IsWord()) words.push_back(as[i].text);
+    }
+  };
+  for (const auto& [path, text] : files_) {
+    for (const SourceText::Directive& directive : text->directives()) {
+      const Tokens tokens = directive.tokens;
+      if (tokens.size() > 2 && tokens[0].text == "define")
+        define(tokens[1].text, tokens.subspan(2));
+    }
+    text->ForEachStatement([&](Tokens statement) {
+      // The new name is the last one, or the first.
+      const auto word = [](const Token& token) { return token.IsWord(); };
+      if (statement.front().text == "using") {
+        if (statement.size() > 1) define(statement[1].text, statement);
+      } else if (statement.front().text == "typedef") {
+        const auto last = std::find_if(statement.rbegin(), statement.rend(), word);
+        if (last != statement.rend()) define(last->text, statement);
+      }
+    });
+  }
+  Declared declared{
+      NamesStandingFor(definitions, [](std::string_view word) { return word.empty(); }), {}};
   const auto names_type = [&](Tokens tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (is_type(tokens, i) || declared.types.contains(tokens[i].text)) return true;
     }
     return false;
   };
-  // Types and macros that stand for such types, until there are no more.
-  for (std::size_t known = 1; known != declared.types.size();) {
-    known = declared.types.size();
-    for (const auto& [path, text] : files_) {
-      for (const SourceText::Directive& directive : text->directives()) {
-        const Tokens tokens = directive.tokens;
-        if (tokens.size() > 2 && tokens[0].text == "define" && names_type(tokens.subspan(2)))
-          declared.types.insert(tokens[1].text);
-      }
-      text->ForEachStatement([&](Tokens statement) {
-        const bool is_using = statement.front().text == "using";
-        if ((!is_using && statement.front().text != "typedef") || !names_type(statement)) return;
-        // The new name is the last one, or the first.
-        const auto word = [](const Token& token) { return token.IsWord(); };
-        if (is_using) {
-          if (statement.size() > 1) declared.types.insert(statement[1].text);
-        } else if (const auto last = std::find_if(statement.rbegin(), statement.rend(), word);
-                   last != statement.rend()) {
-          declared.types.insert(last->text);
-        }
-      });
-    }
-  }
   for (const auto& [path, text] : files_) {
     text->ForEachStatement([&](Tokens statement) {
       const auto is_assembler = [](const Token& token) { return IsAssembler(token.text); };
@@ -349,15 +354,24 @@ ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
 }
 
 bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers) {
-  const auto macro = macros_.find(word);
-  if (macro == macros_.end()) return false;
-  // A macro that names itself is not expanded again.
-  const auto [known, is_new] = answers.try_emplace(word, false);
-  if (!is_new) return known->second;
-  bool hides = false;
-  for (const std::string_view part : macro->second)
-    hides = hides || part == "##" || is_it(part) || Hides(part, is_it, answers);
-  return answers[word] = hides;
+  if (!macros_.contains(word)) return false;
+  if (const auto known = answers.find(word); known != answers.end()) return known->second;
+  // All macros that it may be expanded to, one way or another, are asked.
+  std::vector<std::string_view> macros = {word};
+  answers[word] = false;
+  for (std::size_t i = 0; i < macros.size(); ++i) {
+    for (const std::string_view part : macros_.find(macros[i])->second) {
+      const auto known = answers.find(part);
+      if (part == "##" || is_it(part) || (known != answers.end() && known->second)) {
+        for (const std::string_view macro : macros) answers.erase(macro);
+        return answers[word] = true;
+      }
+      if (known != answers.end() || !macros_.contains(part)) continue;
+      answers[part] = false;
+      macros.push_back(part);
+    }
+  }
+  return false;
 }
 
 bool ProgramText::HidesAtomic(std::string_view word) {
@@ -436,23 +450,24 @@ bool ProgramText::PrecedesFences(const std::string& path, const SourceText& text
   const auto function = text.FunctionAround(begin);
   if (!function) return false;
   for (const std::size_t fence : releasing_fences_) {
-    if (fence < end || !function->HasOuter(fence)) return false;
+    if (fence < end || !text.IsDirectlyIn(*function, fence)) return false;
   }
   const Tokens whole = tokens.subspan(function->begin, function->close + 1 - function->begin);
-  // What the preprocessor or a jump may change is not what it seems.
-  if (text.HasDirectiveIn(whole.front().line, whole.back().line)) return false;
-  ReadSystem();
-  if (!system_complete_) return false;
-  for (const Token& token : whole) {
-    const std::string_view word = token.text;
-    if (word == "goto" || word == "_Pragma" || IsAssembler(word) || own_macros_.contains(word) ||
-        HidesJump(word)) {
-      return false;
-    }
-  }
-  const Tokens above = tokens.subspan(function->begin, begin - function->begin);
+  const auto [known, is_new] = plain_functions_.try_emplace(function->begin, false);
+  if (is_new) known->second = IsPlainFunction(text, whole);
+  const Tokens above = whole.first(begin - function->begin);
   // What is included may be compiled several times, each time with an object of its own.
-  return !MayDeclare(above, object.front().text) && !IsIncluded(path);
+  return known->second && !MayDeclare(above, object.front().text) && !IsIncluded(path);
+}
+
+bool ProgramText::IsPlainFunction(const SourceText& text, Tokens function) {
+  if (text.HasDirectiveIn(function.front().line, function.back().line)) return false;
+  ReadSystem();
+  return system_complete_ && std::ranges::none_of(function, [this](const Token& token) {
+           const std::string_view word = token.text;
+           return word == "goto" || word == "_Pragma" || IsAssembler(word) ||
+                  own_macros_.contains(word) || HidesJump(word);
+         });
 }
 
 bool ProgramText::IsIncluded(const std::string& path) const {

@@ -71,7 +71,7 @@ class ProgramText {
   // Words that stand for one another's kind: names of types and macros, and what is declared by
   // them.
   struct Declared {
-    std::set<std::string_view> types, names;
+    std::set<std::string_view, std::less<>> types, names;
   };
 
   const SourceText* Read(const std::string& path, bool system);
@@ -94,6 +94,9 @@ class ProgramText {
   // releasing_fences_ in its function.
   bool PrecedesFences(const std::string& path, const SourceText& text, std::size_t begin,
                       std::size_t end);
+  // Whether the function, of the fenced file, does what it seems to, whatever the preprocessor or a
+  // jump could change.
+  bool IsPlainFunction(const SourceText& text, Tokens function);
   // Whether some file includes one of that name.
   bool IsIncluded(const std::string& path) const;
   const SourceText* TextOf(const std::string& file) const;
@@ -119,8 +122,9 @@ class ProgramText {
   // The fences that may release something, if all of them are calls in one file, as tokens.
   const SourceText* fenced_file_ = nullptr;
   std::vector<std::size_t> releasing_fences_;
-  std::map<std::size_t, bool> precede_fences_;  // by a statement's first token in that file
-  bool fences_anywhere_ = false;                // they are not
+  std::map<std::size_t, bool> precede_fences_;   // by a statement's first token in that file
+  std::map<std::size_t, bool> plain_functions_;  // by their first tokens there
+  bool fences_anywhere_ = false;                 // they are not
   std::optional<bool> mixes_threads_;
 };
 

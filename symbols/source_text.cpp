@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace trapline {
 namespace {
@@ -26,10 +27,18 @@ std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
   return std::min(at + 1, text.size());
 }
 
+// Whether a string right behind this token is a raw one.
+bool IsRawPrefix(std::string_view token) {
+  for (const std::string_view prefix : {"R", "LR", "uR", "UR", "u8R"}) {
+    if (token == prefix) return true;
+  }
+  return false;
+}
+
 // Where R"x(...)x" ends, whose first quote is at `at`.
 std::size_t EndOfRaw(std::string_view text, std::size_t at) {
-  const std::size_t open = text.find('(', at);
-  if (open == std::string_view::npos) return text.size();
+  const std::size_t open = text.find_first_of("( )\\\t\v\f\n", at);
+  if (open == std::string_view::npos || text[open] != '(') return EndOfQuoted(text, at);
   const std::string end = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";
   const std::size_t found = text.find(end, open);
   return found == std::string_view::npos ? text.size() : found + end.size();
@@ -207,6 +216,12 @@ bool IsMemberOperation(std::string_view word) {
 
 std::vector<Fence> AllFencesIn(Tokens tokens) {
   std::vector<Fence> fences;
+  std::optional<std::vector<NamedOperation>> operations;
+  const auto order_of_call = [&](std::size_t at) {
+    if (!operations) operations = OperationsIn(tokens, {});
+    const auto call = std::ranges::lower_bound(*operations, at, {}, &NamedOperation::begin);
+    return call != operations->end() && call->begin == at ? call->order : StatedOrder::kBoth;
+  };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view word = tokens[i].text;
     if (!tokens[i].IsWord()) continue;
@@ -216,11 +231,9 @@ std::vector<Fence> AllFencesIn(Tokens tokens) {
     }
     const bool called = i + 1 < tokens.size() && tokens[i + 1].text == "(";
     if (!NamesFence(word, called)) continue;
-    const auto calls = OperationsIn(tokens.subspan(i), word);
     const bool takes_order = word == "atomic_thread_fence" || word == "__atomic_thread_fence";
     // A consume fence is an acquire fence.
-    const StatedOrder order =
-        called && takes_order && !calls.empty() ? calls.front().order : StatedOrder::kBoth;
+    const StatedOrder order = called && takes_order ? order_of_call(i) : StatedOrder::kBoth;
     fences.push_back({i, order, called && IsFenceFunction(word)});
   }
   return fences;
@@ -272,7 +285,8 @@ void SourceText::Tokenise(std::size_t at, std::size_t end, int line, std::vector
       line_begins = false;
       std::size_t stop = at + 1;
       if (c == '"') {
-        const bool raw = at > 0 && text[at - 1] == 'R';
+        const bool adjoins = !tokens.empty() && tokens.back().text.end() == text.begin() + at;
+        const bool raw = adjoins && IsRawPrefix(tokens.back().text);
         stop = raw ? EndOfRaw(text, at) : EndOfQuoted(text, at);
       } else if (c == '\'') {
         stop = EndOfQuoted(text, at);
@@ -319,80 +333,91 @@ bool SourceText::HasDirectiveIn(int first_line, int last_line) const {
   });
 }
 
-bool SourceText::Function::HasOuter(std::size_t at) const {
-  return std::binary_search(outer.begin(), outer.end(), at);
+const SourceText::AllBraces& SourceText::braces() const {
+  if (braces_) return *braces_;
+  AllBraces& all = braces_.emplace(AllBraces{{}, true});
+  std::size_t inner = kNoBraces;
+  for (std::size_t i = 0; i < tokens_.size() && all.match; ++i) {
+    if (tokens_[i].text == "{") {
+      all.pairs.push_back({i, 0, inner});
+      inner = all.pairs.size() - 1;
+    } else if (tokens_[i].text == "}") {
+      all.match = inner != kNoBraces;
+      if (!all.match) break;
+      all.pairs[inner].close = i;
+      inner = all.pairs[inner].outer;
+    }
+  }
+  all.match = all.match && inner == kNoBraces;
+  return all;
+}
+
+const SourceText::Braces* SourceText::BracesAround(std::size_t at) const {
+  // Braces that do not match, for instance in branches of #if, may hide any others.
+  if (!braces().match) return nullptr;
+  const auto behind = std::ranges::lower_bound(braces().pairs, at, {}, &Braces::open);
+  if (behind == braces().pairs.begin()) return nullptr;
+  const Braces* around = &*std::prev(behind);
+  while (around != nullptr && around->close < at) around = BracesAround(*around);
+  return around;
 }
 
 std::optional<SourceText::Function> SourceText::FunctionAround(std::size_t at) const {
-  const auto head_of = [this](std::size_t open) {
-    std::size_t begin = open;
+  const auto head_of = [this](const Braces& pair) {
+    std::size_t begin = pair.open;
     while (begin > 0 && !EndsStatement(tokens_[begin - 1])) --begin;
-    return Tokens(tokens_).subspan(begin, open - begin);
+    return Tokens(tokens_).subspan(begin, pair.open - begin);
   };
-  std::vector<std::size_t> around, open;
-  Function function;
-  for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    if (i == at) around = open;
-    if (tokens_[i].text == "{") open.push_back(i);
-    if (tokens_[i].text != "}") continue;
-    // Braces that do not match, for instance in branches of #if, may hide any others.
-    if (open.empty()) return std::nullopt;
-    if (!around.empty() && open.back() == around.back()) function.close = i;
-    open.pop_back();
+  const Braces* const body = BracesAround(at);
+  if (body == nullptr || !IsFunctionHead(head_of(*body))) return std::nullopt;
+  for (const Braces* outer = BracesAround(*body); outer != nullptr; outer = BracesAround(*outer)) {
+    if (!IsTransparent(head_of(*outer))) return std::nullopt;
   }
-  if (!open.empty() || around.empty() || !IsFunctionHead(head_of(around.back())))
-    return std::nullopt;
-  function.open = around.back();
-  function.begin = IndexOf(head_of(function.open));
-  around.pop_back();
-  if (!std::all_of(around.begin(), around.end(),
-                   [&](std::size_t outer) { return IsTransparent(head_of(outer)); })) {
-    return std::nullopt;
-  }
-  int depth = 0;
-  for (std::size_t i = function.open + 1; i < function.close; ++i) {
-    if (tokens_[i].text == "}") --depth;
-    if (depth == 0) function.outer.push_back(i);
-    if (tokens_[i].text == "{") ++depth;
-  }
-  return function;
+  return Function{IndexOf(head_of(*body)), body->open, body->close};
 }
 
+// In one go, for calls may be in one another as deeply as their file is long.
 std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name) {
   std::vector<NamedOperation> operations;
+  // A bracket that is open, where the argument in it begins, and whose arguments they are: numbers
+  // of operations.
+  struct Bracket {
+    std::size_t argument;
+    std::vector<std::size_t> calls;
+  };
+  std::vector<Bracket> open;
+  std::vector<std::size_t> begun;  // operations whose arguments begin with the next bracket
+  const auto end_argument = [&](const Bracket& inner, std::size_t at) {
+    if (at == inner.argument) return;
+    for (const std::size_t call : inner.calls)
+      operations[call].arguments.push_back(tokens.subspan(inner.argument, at - inner.argument));
+  };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (!tokens[i].IsWord() ||
-        (name.empty() ? !IsAtomicWord(tokens[i].text) : tokens[i].text != name))
-      continue;
-    std::size_t open = i + 1;
-    if (!name.empty() && open < tokens.size() && tokens[open].text == "<") {
-      while (open < tokens.size() && tokens[open].text != "(") ++open;
-    }
-    if (open >= tokens.size() || tokens[open].text != "(") {
+    const std::string_view text = tokens[i].text;
+    if (text == "(") {
+      open.push_back({i + 1, std::exchange(begun, {})});
+    } else if (text == "[" || text == "{") {
+      open.push_back({i + 1, {}});
+    } else if (text == "," && !open.empty()) {
+      end_argument(open.back(), i);
+      open.back().argument = i + 1;
+    } else if ((text == ")" || text == "]" || text == "}") && !open.empty()) {
+      end_argument(open.back(), i);
+      for (const std::size_t call : open.back().calls) {
+        operations[call].end = i + 1;
+        operations[call].order = OrderOfCall(operations[call].name, operations[call].arguments);
+      }
+      open.pop_back();
+    } else if (tokens[i].IsWord() && (name.empty() ? IsAtomicWord(text) : text == name)) {
+      const std::string_view next = i + 1 < tokens.size() ? tokens[i + 1].text : ";";
+      const bool called = next == "(" || (!name.empty() && next == "<");
       // A type's name is no operation; a function's that is not called here may be anything.
-      if (!name.empty()) operations.push_back({tokens[i].text, i, i + 1, {}, StatedOrder::kBoth});
-      continue;
+      if (!called && name.empty()) continue;
+      if (called) begun.push_back(operations.size());
+      operations.push_back({text, i, called ? tokens.size() : i + 1, {}, StatedOrder::kBoth});
     }
-    NamedOperation operation{tokens[i].text, i, tokens.size(), {}, StatedOrder::kBoth};
-    int depth = 0;
-    std::size_t begin = open + 1;
-    for (std::size_t at = open; at < tokens.size(); ++at) {
-      const std::string_view text = tokens[at].text;
-      const bool closes = text == ")" || text == "]" || text == "}";
-      if (text == "(" || text == "[" || text == "{") ++depth;
-      if (closes) --depth;
-      if ((text == "," && depth == 1) || (closes && depth == 0)) {
-        if (at > begin) operation.arguments.push_back(tokens.subspan(begin, at - begin));
-        begin = at + 1;
-      }
-      if (closes && depth == 0) {
-        operation.end = at + 1;
-        operation.order = OrderOfCall(operation.name, operation.arguments);
-        break;
-      }
-    }
-    operations.push_back(std::move(operation));
   }
+  for (const std::size_t call : begun) operations[call].end = operations[call].begin + 1;
   return operations;
 }
 

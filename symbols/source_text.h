@@ -54,6 +54,7 @@ std::vector<Fence> AllFencesIn(Tokens tokens);
 // What all of them order.
 StatedOrder FencesIn(Tokens tokens);
 
+// Not thread-safe.
 class SourceText {
  public:
   explicit SourceText(std::string text);
@@ -78,12 +79,15 @@ class SourceText {
   // A function that is no member of a class and no template, as tokens.
   struct Function {
     std::size_t begin = 0, open = 0, close = 0;  // its first one, and its body's braces
-    std::vector<std::size_t> outer;  // in the body, but in no braces inside it; ascending
-    bool HasOuter(std::size_t at) const;
   };
   // The function that has the token `at` in its body, outside all braces in there. Nothing where
   // that is not clear.
   std::optional<Function> FunctionAround(std::size_t at) const;
+  // Whether it is one of those.
+  bool IsDirectlyIn(const Function& function, std::size_t at) const {
+    const Braces* const inner = BracesAround(at);
+    return inner != nullptr && inner->open == function.open;
+  }
 
   // All statements of which something stands on that line, as one run of tokens. They end at
   // semicolons and braces.
@@ -96,9 +100,26 @@ class SourceText {
   // The tokens of text_ from `at` to `end`.
   void Tokenise(std::size_t at, std::size_t end, int line, std::vector<Token>& tokens);
 
+  // A pair of braces, by its tokens, and the pair around it, by its number.
+  static constexpr std::size_t kNoBraces = ~std::size_t{0};
+  struct Braces {
+    std::size_t open, close, outer;
+  };
+  struct AllBraces {
+    std::vector<Braces> pairs;  // ascending by `open`
+    bool match;                 // else there are others
+  };
+  const AllBraces& braces() const;
+  // The innermost ones; null: there are none, or it is not clear.
+  const Braces* BracesAround(std::size_t at) const;
+  const Braces* BracesAround(const Braces& inner) const {
+    return inner.outer == kNoBraces ? nullptr : &braces().pairs[inner.outer];
+  }
+
   std::string text_;
   std::vector<Token> tokens_;
   std::vector<Directive> directives_;
+  mutable std::optional<AllBraces> braces_;  // once somebody has asked
 };
 
 bool EndsStatement(const Token& token);

@@ -71,6 +71,8 @@ bool IsSynchronisingFunction(std::string_view name) {
     name.remove_prefix(2);
     const std::string_view of = TakeName(&name);
     if (of.starts_with("atomic") || of.starts_with("__atomic")) return true;
+    // What atomics, latches and semaphores wait with, into which their loads are inlined.
+    if (of == "__detail") return TakeName(&name).starts_with("__wait");
     // Of barriers those that run no function of their user's when all have come.
     if (of == "barrier" || of == "__tree_barrier")
       return name.starts_with("ISt18__empty_completionE");

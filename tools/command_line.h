@@ -4,12 +4,34 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace trapline {
 
 // As env(1) and timeout(1) have it: also where the command line is wrong.
 inline constexpr int kMonitorFailure = 125;
+
+// Says it on standard error. If that cannot be written to, the exit status has to do; fmt::print
+// would throw.
+template <class... Arguments>
+void Complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+// Whether two names mean one file, which may be still to be made.
+inline bool IsSameFile(const std::string& one, const std::string& other) {
+  std::error_code error;
+  if (std::filesystem::equivalent(one, other, error)) return true;
+  const auto whole = [&error](const std::string& name) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(name, error), error);
+  };
+  return !one.empty() && !other.empty() && whole(one) == whole(other);
+}
 
 // What is wrong if `name` is none of the commands of `app`, called `path`; empty: nothing, or that
 // is for the parser to say.

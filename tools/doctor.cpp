@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hypervisor/machine.h"
+#include "tools/command_line.h"
 
 namespace trapline {
 namespace {
@@ -206,6 +207,10 @@ int Doctor(bool json) {
   Findings findings;
   if (CheckDevice(findings)) CheckMachine(findings);
   findings.Print(json);
+  if (std::fflush(stdout) != 0) {
+    Complain("trapline: cannot write to standard output; is there room?\n");
+    return 1;
+  }
   return findings.works() ? 0 : 1;
 }
 

@@ -24,6 +24,7 @@
 #include "replay/log_segment.h"
 #include "replay/log_writer.h"
 #include "replay/std_format/std_format.h"
+#include "tools/command_line.h"
 
 namespace trapline {
 namespace {
@@ -40,16 +41,11 @@ constexpr std::array<const char*, 5> kOrderNames = {"relaxed", "acquire", "relea
                                                     "seq-cst"};
 
 int Fail(const std::string& message) {
-  fmt::print(stderr, "trapline log: {}\n", message);
+  Complain("trapline log: {}\n", message);
   return 1;
 }
 int Check(const Status& status) { return status.ok() ? 0 : Fail(status.message()); }
 
-// Whether `output` exists and is `input`, whatever they are called: writing would destroy it.
-bool IsSameFile(const std::string& input, const std::string& output) {
-  std::error_code error;
-  return std::filesystem::equivalent(input, output, error);
-}
 int FailSameFile(const std::string& output) {
   return Fail(
       fmt::format("cannot write {}: it is the file to be read; give another output", output));
@@ -164,7 +160,7 @@ int Dump(const std::string& path, const LogPart& part, bool past_gap) {
   }
   if (!reader.status().ok()) return Fail(reader.status().message());
   if (!index.missing().empty()) {
-    fmt::print(stderr, "trapline log: {} is not complete: {}\n", path, index.missing());
+    Complain("trapline log: {} is not complete: {}\n", path, index.missing());
   }
   return 0;
 }
@@ -238,7 +234,7 @@ int Cut(const std::string& path, const Range& range, const std::string& output) 
     if (!to_the_end) part.last = std::min(part.last, *last);
   }
   if (!index.missing().empty()) {
-    fmt::print(stderr, "trapline log: {} is not complete: {}\n", path, index.missing());
+    Complain("trapline log: {} is not complete: {}\n", path, index.missing());
   }
   return Check(CutLog(index, part, output));
 }
@@ -295,7 +291,7 @@ int Export(const std::string& path, const std::string& output, const std::string
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
-    fmt::print(stderr, "trapline log: {} is not complete: {}\n", path, index.missing());
+    Complain("trapline log: {} is not complete: {}\n", path, index.missing());
   }
   std::ofstream out(output);
   StdWriter writer(!locations.empty());

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "hypervisor/error_output.h"
+#include "hypervisor/kvm.h"
 #include "hypervisor/link_target.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
@@ -86,7 +87,7 @@ Observation Observe(const RunOptions& options, const std::string& program,
   const auto check = [initial](const Status& status) {
     if (status.ok()) return;
     if (initial) throw std::runtime_error(status.message());
-    fmt::print(stderr, "trapline: {}\n", status.message());
+    Complain("trapline: {}\n", status.message());
   };
   // The log comes first: it has everything that the detector has seen.
   if (json.contains(LogRecording::kOptionsName)) {
@@ -104,6 +105,11 @@ Observation Observe(const RunOptions& options, const std::string& program,
     events.AddSink(std::move(detection));
   }
   return observation;
+}
+
+int FailOnHost(const std::exception& failure) {
+  Complain("trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n", failure.what());
+  return kMonitorFailure;
 }
 
 int Run(const RunOptions& options, const std::string& path,
@@ -126,11 +132,19 @@ int Run(const RunOptions& options, const std::string& path,
     std::vector<std::string> environment;
     for (char** variable = environ; *variable != nullptr; ++variable)
       environment.emplace_back(*variable);
+    // Before it, files are not written over for nothing.
+    if (initial) {
+      try {
+        static_cast<void>(Kvm());
+      } catch (const std::exception& failure) {
+        return FailOnHost(failure);
+      }
+    }
     Observation observation;
     try {
       observation = Observe(options, path, arguments, initial);
     } catch (const std::exception& failure) {
-      fmt::print(stderr, "trapline: {}\n", failure.what());
+      Complain("trapline: {}\n", failure.what());
       return kMonitorFailure;
     }
     try {
@@ -142,12 +156,10 @@ int Run(const RunOptions& options, const std::string& path,
       }
       error = process->RunProgram(std::move(*executable), environment, room);
     } catch (const std::exception& failure) {
-      fmt::print(stderr, "trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n",
-                 failure.what());
-      return kMonitorFailure;
+      return FailOnHost(failure);
     }
   }
-  fmt::print(stderr, "trapline: {}\n", error.message);
+  Complain("trapline: {}\n", error.message);
   // Not the program's fault.
   if (error.error_number == EMFILE || error.error_number == ENFILE) return kMonitorFailure;
   return error.error_number == ENOENT ? kNotFound : kNotExecutable;
@@ -180,11 +192,31 @@ std::string Contradiction(const RaceDetectionOptions& detection, const std::stri
       name, online);
 }
 
+// What is wrong with the files that results are to be written to; empty: nothing.
+std::string Overwritten(const RaceDetectionOptions& detection, const std::string& log,
+                        const std::string& program) {
+  const auto clash = [](const char* option, const std::string& file, const std::string& other,
+                        const char* what) {
+    return !file.empty() && IsSameFile(file, other)
+               ? fmt::format("cannot write {} {}: it is {}; give another file", option, file, what)
+               : std::string();
+  };
+  for (const std::string& what :
+       {clash("--json", detection.json_path, program, "the program"),
+        clash("--json", detection.json_path, detection.suppressions, "that of --suppressions"),
+        clash("--log", log, program, "the program"),
+        clash("--log", log, detection.suppressions, "that of --suppressions"),
+        clash("--log", log, detection.json_path, "that of --json")}) {
+    if (!what.empty()) return what;
+  }
+  return {};
+}
+
 int HandOn(char** argv) {
   const std::string other = OwnExecutable() + "-replay";
   execv(other.c_str(), argv);
-  fmt::print(stderr, "trapline: cannot run '{}', which `trapline {}` needs: {}\n", other, argv[1],
-             std::strerror(errno));
+  Complain("trapline: cannot run '{}', which `trapline {}` needs: {}\n", other, argv[1],
+           std::strerror(errno));
   return kMonitorFailure;
 }
 
@@ -363,7 +395,7 @@ int main(int argc, char** argv) {
   const std::string unknown =
       trapline::UnknownCommand(app, "trapline", argc > 1 ? argv[1] : nullptr);
   if (!unknown.empty()) {
-    fmt::print(stderr, "{}", unknown);
+    trapline::Complain("{}", unknown);
     return trapline::kMonitorFailure;
   }
   // What follows the first `--` is the program's alone.
@@ -390,10 +422,10 @@ int main(int argc, char** argv) {
       const bool meant =
           !name.empty() && name[0] >= '0' && name[0] <= '9' && name.find('+') != std::string::npos;
       if (!meant || trapline::ParseAddressRange(name)) continue;
-      fmt::print(stderr,
-                 "trapline: '{}' is no ADDRESS+LENGTH in a program's memory; an example: "
-                 "0x7f0012345000+0x1000\n",
-                 name);
+      trapline::Complain(
+          "trapline: '{}' is no ADDRESS+LENGTH in a program's memory; an example: "
+          "0x7f0012345000+0x1000\n",
+          name);
       return trapline::kMonitorFailure;
     }
   }
@@ -414,39 +446,43 @@ int main(int argc, char** argv) {
       std::find(trapline::kPolicies.begin(), trapline::kPolicies.end(), policy) -
       trapline::kPolicies.begin());
   if (options.tracking.policy == SharingPolicy::kAdaptive && engine == "step") {
-    fmt::print(stderr,
-               "trapline: --policy=adaptive is about leaving the code cache, which "
-               "--engine=step does not use; leave one of them out\n");
+    trapline::Complain(
+        "trapline: --policy=adaptive is about leaving the code cache, which "
+        "--engine=step does not use; leave one of them out\n");
     return trapline::kMonitorFailure;
   }
   const std::string contradiction = trapline::Contradiction(detection, log.path, record_only);
   if (!contradiction.empty()) {
-    fmt::print(stderr, "trapline: {}\n", contradiction);
+    trapline::Complain("trapline: {}\n", contradiction);
     return trapline::kMonitorFailure;
   }
   if (log.path.empty() && log_filter != "all") {
-    fmt::print(stderr, "trapline: --log-filter needs --log FILE\n");
+    trapline::Complain("trapline: --log-filter needs --log FILE\n");
     return trapline::kMonitorFailure;
   }
   if (options.tracking.track == Track::kNone && !log.path.empty()) {
-    fmt::print(stderr, "trapline: --log has nothing to record with --track=none\n");
+    trapline::Complain("trapline: --log has nothing to record with --track=none\n");
     return trapline::kMonitorFailure;
   }
   if (command.empty()) {
-    fmt::print(stderr,
-               "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
+    trapline::Complain(
+        "trapline: no program given; usage: trapline run [OPTIONS] -- PROGRAM [ARG...]\n");
     return trapline::kMonitorFailure;
   }
   const std::string path = trapline::FindInPath(command[0]);
   if (path.empty()) {
-    fmt::print(stderr, "trapline: cannot run '{}': not found in PATH\n", command[0]);
+    trapline::Complain("trapline: cannot run '{}': not found in PATH\n", command[0]);
     return trapline::kNotFound;
   }
   if (options.tracking.track != trapline::Track::kNone) {
     if (const std::string why = trapline::WhyRuntimeIsUnusable(); !why.empty()) {
-      fmt::print(stderr, "trapline: {}\n", why);
+      trapline::Complain("trapline: {}\n", why);
       return trapline::kMonitorFailure;
     }
+  }
+  if (const std::string why = trapline::Overwritten(detection, log.path, path); !why.empty()) {
+    trapline::Complain("trapline: {}\n", why);
+    return trapline::kMonitorFailure;
   }
   detection.program = path;
   if (!detection.json_path.empty())

@@ -22,6 +22,7 @@
 #include "replay/replayer.h"
 #include "replay/symbolizer.h"
 #include "tools/bare_access.h"
+#include "tools/command_line.h"
 #include "tools/place_names.h"
 #include "translator/instruction.h"
 
@@ -43,7 +44,7 @@ struct Arguments {
 };
 
 int FailReplay(const std::string& message) {
-  fmt::print(stderr, "trapline replay: {}\n", message);
+  Complain("trapline replay: {}\n", message);
   return 1;
 }
 
@@ -51,8 +52,7 @@ void ShowProgress(std::uint64_t done, std::uint64_t all) {
   constexpr unsigned kWidth = 40;
   const double share = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
   const auto filled = std::min(kWidth, static_cast<unsigned>(share * kWidth));
-  fmt::print(stderr, "\r[{:<{}}] {:3.0f}% of {} events", std::string(filled, '#'), kWidth,
-             100 * share, all);
+  Complain("\r[{:<{}}] {:3.0f}% of {} events", std::string(filled, '#'), kWidth, 100 * share, all);
 }
 
 // `names` with "all" spelt out: FastTrack first, since the first one is what others are compared
@@ -122,8 +122,7 @@ class BareAccesses {
 };
 
 int Run(const Arguments& arguments) {
-  std::error_code error;
-  if (std::filesystem::equivalent(arguments.log, arguments.json, error))
+  if (IsSameFile(arguments.log, arguments.json))
     return FailReplay(fmt::format("cannot write the report to {}: it is the log", arguments.json));
   LogIndex index;
   if (Status status = index.Open(arguments.log); !status.ok()) return FailReplay(status.message());
@@ -136,9 +135,9 @@ int Run(const Arguments& arguments) {
     if (!any && !arguments.partial)
       return FailReplay(
           fmt::format("nothing of {} can be replayed: {}", arguments.log, index.missing()));
-    fmt::print(stderr, "trapline replay: {} is not complete: {}; {} replayed\n", arguments.log,
-               index.missing(),
-               any ? "what comes before the first missing event is" : "nothing can be");
+    Complain("trapline replay: {} is not complete: {}; {} replayed\n", arguments.log,
+             index.missing(),
+             any ? "what comes before the first missing event is" : "nothing can be");
   }
   if (!index.metadata().parts.empty()) {
     fmt::print(
@@ -171,7 +170,7 @@ int Run(const Arguments& arguments) {
   };
   ReplayResult result;
   const Status status = Replay(index, options, &result);
-  if (progress) fmt::print(stderr, "\r{:<70}\r", "");
+  if (progress) Complain("\r{:<70}\r", "");
   if (!status.ok()) return FailReplay(status.message());
   DropLinkedLibraryRaces(symbolizer, &result);
   fmt::print("{}", RaceReport(index, result, symbolizer));

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
       of_log ? trapline::UnknownCommand(*app.get_subcommand("log"), "trapline log", argv[2])
              : trapline::UnknownCommand(app, "trapline", argc > 1 ? argv[1] : nullptr);
   if (!unknown.empty()) {
-    fmt::print(stderr, "{}", unknown);
+    trapline::Complain("{}", unknown);
     return trapline::kMonitorFailure;
   }
   try {
@@ -34,9 +34,9 @@ int main(int argc, char** argv) {
     }
     // What is printed may be all that was asked for: that it got lost is a failure.
     if (std::fflush(stdout) == 0) return exit_status;
-    fmt::print(stderr, "trapline: cannot write to standard output; is there room?\n");
+    trapline::Complain("trapline: cannot write to standard output; is there room?\n");
   } catch (const std::system_error& error) {  // fmt::print
-    fmt::print(stderr, "trapline: standard output: {}\n", error.what());
+    trapline::Complain("trapline: standard output: {}\n", error.what());
   }
   return 1;
 }

@@ -188,7 +188,13 @@ def command_line(suite):
         "option-bad-follow": ([trapline, "run", "--follow=nonsense", "--", "true"], "nonsense"),
         "no-program": ([trapline, "run"], ""), "no-program-after-dashes": ([trapline, "run", "--"], ""),
         "command-unknown": ([trapline, "nonsense"], ""), "no-command": ([trapline], ""),
+        # What would be written over.
+        "json-is-program": ([trapline, "run", "--json=program", "--", "./program"], "it is the program"),
+        "log-is-program": ([trapline, "run", "--log=program", "--", "./program"], "it is the program"),
+        "json-is-log": ([trapline, "run", "--json=new", "--log=./new", "--", "true"], "it is that of --json"),
+        "json-is-suppressions": ([trapline, "run", "--suppressions=program", "--json=program", "--", "true"], "--suppressions"),
     }
+    shutil.copy("/bin/true", suite.base / "program")
     for name, (argv, mention) in cases.items():
         if suite.wanted(name):
             outcome = suite.run(argv)
@@ -202,6 +208,17 @@ def command_line(suite):
         if suite.wanted(name):
             outcome = suite.run(argv)
             suite.judge(name, None if outcome.status == 0 and outcome.stdout else "no help on standard output", outcome)
+    if suite.wanted("not-written-over"):
+        same = (suite.base / "program").read_bytes() == Path("/bin/true").read_bytes()
+        suite.results.passes("not-written-over", "") if same else suite.results.fails("not-written-over", "the program is another one", "")
+    # The exit status is all that is left to tell.
+    for name, where in {"stderr-full": "2>/dev/full", "stderr-closed": "2>&-"}.items():
+        for what, arguments, status in (("program", "run -- /nonexistent", 127), ("command", "nonsense", 125), ("usage", "run", 125),
+                                        ("replay", "replay /nonexistent", 125)):  # which is not beside this copy
+            case = f"{name}-{what}"
+            if suite.wanted(case):
+                outcome = suite.run(["bash", "-c", f'"$0" {arguments} {where}', trapline])
+                suite.judge(case, None if outcome.status == status else f"{outcome.status_text()}, expected {status}", outcome)
     if suite.wanted("stdout-full"):
         outcome = suite.run(["bash", "-c", '"$@" >/dev/full', "bash", trapline, "doctor"])
         suite.judge("stdout-full", None if outcome.status >= 0 else outcome.status_text(), outcome)

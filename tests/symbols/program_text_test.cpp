@@ -49,6 +49,38 @@ TEST(SourceText, RawStringsAndDirectivesHoldNoCode) {
   EXPECT_EQ(FencesIn(text.tokens()), StatedOrder::kNeither);
 }
 
+TEST(SourceText, StringsBehindNamesThatEndInRAreNotRaw) {
+  const SourceText text(
+      "printf(\"%\" PRIuPTR\"(\", a); mfence; s = u8R\"(\")\"; t = R\"a b(\"; dmb;\n");
+  std::vector<std::string_view> strings;
+  for (const Token& token : text.tokens()) {
+    if (token.IsString()) strings.push_back(token.text);
+  }
+  EXPECT_THAT(strings, ElementsAre("\"%\"", "\"(\"", "\"(\")\"", "\"a b(\""));
+  EXPECT_EQ(text.tokens().back().text, ";");
+}
+
+TEST(OperationsIn, CallsInCallsHaveTheirOwnArguments) {
+  const SourceText text(
+      "atomic_f(a, atomic_g(b, (c, d)), x[1, atomic_h(e)]), load<int>(p, memory_order_relaxed), "
+      "atomic_i(q, {r, s");
+  const Tokens tokens = text.tokens();
+  std::vector<std::string> calls;
+  const auto note = [&](const NamedOperation& call) {
+    calls.emplace_back(call.name);
+    for (const Tokens argument : call.arguments) {
+      calls.back() += ' ';
+      for (const Token& token : argument) calls.back() += token.text;
+    }
+    if (call.end == tokens.size()) calls.back() += " ...";
+  };
+  for (const auto& call : OperationsIn(tokens, "")) note(call);
+  for (const auto& call : OperationsIn(tokens, "load")) note(call);
+  EXPECT_THAT(calls,
+              ElementsAre("atomic_f a atomic_g(b,(c,d)) x[1,atomic_h(e)]", "atomic_g b (c,d)",
+                          "atomic_h e", "atomic_i q ...", "load p memory_order_relaxed"));
+}
+
 TEST(OperationsIn, TheOrderIsTheLastArgument) {
   const auto order = [](const std::string& text, std::string_view name) {
     const SourceText source(text);
@@ -336,6 +368,40 @@ TEST_F(ProgramTextTest, MacrosMayStandForAtomicOperations) {
           .empty());
   EXPECT_TRUE(AtomicMacros({file}, {directory_}, 0).empty());  // younger than the program
   EXPECT_TRUE(AtomicMacros({Write("other.c", "#define X(y) y\n#define")}, {}, kNow).empty());
+}
+
+// As long as some that programs write for compilers; more than a stack would hold, if each macro
+// took a part of it, and than there is time for if each were looked at for each other.
+TEST_F(ProgramTextTest, MacrosAndTypesMayStandForOneAnotherThroughMany) {
+  constexpr int kMany = 100000;
+  std::string text = "#define M0 __atomic_load_n(&x, 0)\n#define N0 1\ntypedef _Atomic int T0;\n";
+  for (int i = kMany; i > 0; --i) {
+    for (const char* const name : {"#define M", "#define N"})
+      text += name + std::to_string(i) + ' ' + (name + 8) + std::to_string(i - 1) + '\n';
+    text += "typedef T" + std::to_string(i - 1) + " T" + std::to_string(i) + ";\n";
+  }
+  const std::string last = std::to_string(kMany);
+  const auto line = static_cast<int>(std::ranges::count(text, '\n')) + 1;
+  text += 'T' + last + " v;\na = N" + last + ";\na = M" + last + ";\na = v;\n";
+  const std::string file = Write("main.c", text);
+  ProgramText program = Of(file);
+  EXPECT_FALSE(program.MayBeAtomic(file, line + 1));
+  EXPECT_TRUE(program.MayBeAtomic(file, line + 2));
+  EXPECT_TRUE(program.MayBeAtomic(file, line + 3));
+  AtomicMacros macros({file}, {}, std::numeric_limits<std::time_t>::max());
+  EXPECT_FALSE(macros.AreUsedAt(file, line + 1));
+}
+
+TEST_F(ProgramTextTest, MacrosMayStandForOneAnother) {
+  const std::string file = Write("main.c",
+                                 "#define A B C\n#define B A\n#define C __atomic_load_n(p, 0)\n"
+                                 "#define D E\n#define E D\n"
+                                 "x = A;\nx = B;\nx = D;\nx = E;\n");
+  ProgramText text = Of(file);
+  EXPECT_TRUE(text.MayBeAtomic(file, 6));
+  EXPECT_TRUE(text.MayBeAtomic(file, 7));
+  EXPECT_FALSE(text.MayBeAtomic(file, 8));
+  EXPECT_FALSE(text.MayBeAtomic(file, 9));
 }
 
 TEST_F(ProgramTextTest, WhatAnAtomicReferenceIsToIsPlain) {

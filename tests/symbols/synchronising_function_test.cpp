@@ -23,6 +23,10 @@ TEST(SynchronisingFunction, BarriersAndTheirLike) {
   EXPECT_TRUE(IsSynchronisingFunction("_ZNSt14__tree_barrierISt18__empty_completionE9_M_arriveEh"));
   EXPECT_TRUE(IsSynchronisingFunction("_ZNKSt5latch4waitEv"));
   EXPECT_TRUE(IsSynchronisingFunction("_ZNSt18counting_semaphoreILl1EE7acquireEv"));
+  EXPECT_TRUE(IsSynchronisingFunction(
+      "_ZNSt8__detail8__waiterISt17integral_constantIbLb1EEE10_M_do_waitIZNKSt5latch4waitEvEUlvE_"
+      "EEvT_"));
+  EXPECT_FALSE(IsSynchronisingFunction("_ZNSt8__detail13_AnyMatcherE"));
   EXPECT_FALSE(IsSynchronisingFunction("_ZNSt7barrierIZ4mainEUlvE_E15arrive_and_waitEv"))
       << "what its user's function does is its own";
   EXPECT_FALSE(IsSynchronisingFunction("_ZNSt7barrier"));
