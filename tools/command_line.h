@@ -23,10 +23,12 @@ void Complain(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
-// Whether two names mean one file, which may be still to be made.
+// Whether two names mean one file, which may be still to be made; not a terminal or the like.
 inline bool IsSameFile(const std::string& one, const std::string& other) {
   std::error_code error;
-  if (std::filesystem::equivalent(one, other, error)) return true;
+  if (std::filesystem::equivalent(one, other, error))
+    return std::filesystem::is_regular_file(one, error);
+  if (std::filesystem::exists(one, error)) return false;
   const auto whole = [&error](const std::string& name) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(name, error), error);
   };
