@@ -266,8 +266,8 @@ void ProgramText::ReadSystem() {
   system_read_ = true;
   for (const std::string& path : system_wanted_) Read(path, true);
   for (const auto& [path, text] : system_files_) AddMacros(*text);
-  hiding_.clear();
-  jumping_.clear();
+  hiding_.reset();
+  jumping_.reset();
 }
 
 void ProgramText::AddMacros(const SourceText& text) {
@@ -353,25 +353,12 @@ ProgramText::Declared ProgramText::DeclaredBy(IsType&& is_type) const {
   return declared;
 }
 
-bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers) {
-  if (!macros_.contains(word)) return false;
-  if (const auto known = answers.find(word); known != answers.end()) return known->second;
-  // All macros that it may be expanded to, one way or another, are asked.
-  std::vector<std::string_view> macros = {word};
-  answers[word] = false;
-  for (std::size_t i = 0; i < macros.size(); ++i) {
-    for (const std::string_view part : macros_.find(macros[i])->second) {
-      const auto known = answers.find(part);
-      if (part == "##" || is_it(part) || (known != answers.end() && known->second)) {
-        for (const std::string_view macro : macros) answers.erase(macro);
-        return answers[word] = true;
-      }
-      if (known != answers.end() || !macros_.contains(part)) continue;
-      answers[part] = false;
-      macros.push_back(part);
-    }
+bool ProgramText::Hides(std::string_view word, bool (*is_it)(std::string_view), Macros& hiding) {
+  if (!hiding) {
+    hiding = NamesStandingFor(
+        macros_, [is_it](std::string_view part) { return part == "##" || is_it(part); });
   }
-  return false;
+  return hiding->contains(word);
 }
 
 bool ProgramText::HidesAtomic(std::string_view word) {

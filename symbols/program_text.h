@@ -83,10 +83,11 @@ class ProgramText {
   void AddMacros(const SourceText& text);
   template <class IsType>
   Declared DeclaredBy(IsType&& is_type) const;
-  using Answers = std::map<std::string_view, bool>;  // by macro
+  // Those of macros_ that hide something, once somebody has asked.
+  using Macros = std::optional<std::set<std::string_view, std::less<>>>;
   // Whether it is a macro that stands for something that is_it, directly or not, or that cannot be
   // known.
-  bool Hides(std::string_view word, bool (*is_it)(std::string_view), Answers& answers);
+  bool Hides(std::string_view word, bool (*is_it)(std::string_view), Macros& hiding);
   bool HidesAtomic(std::string_view word);
   bool HidesJump(std::string_view word);
   void NoteFences(const SourceText& text);
@@ -112,7 +113,7 @@ class ProgramText {
   std::map<std::string, std::unique_ptr<SourceText>> system_files_;
   std::set<std::string> system_wanted_;
   std::map<std::string_view, std::set<std::string_view>> macros_;  // the words of their bodies
-  Answers hiding_, jumping_;
+  Macros hiding_, jumping_;
   std::set<std::string_view> own_macros_;  // of those, what no system's header defines
   Declared atomic_, volatile_;
   std::size_t size_ = 0;

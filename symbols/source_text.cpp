@@ -337,18 +337,20 @@ const SourceText::AllBraces& SourceText::braces() const {
   if (braces_) return *braces_;
   AllBraces& all = braces_.emplace(AllBraces{{}, true});
   std::size_t inner = kNoBraces;
-  for (std::size_t i = 0; i < tokens_.size() && all.match; ++i) {
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (tokens_[i].text == "{") {
       all.pairs.push_back({i, 0, inner});
       inner = all.pairs.size() - 1;
     } else if (tokens_[i].text == "}") {
-      all.match = inner != kNoBraces;
-      if (!all.match) break;
+      if (inner == kNoBraces) {
+        all.match = false;
+        return all;
+      }
       all.pairs[inner].close = i;
       inner = all.pairs[inner].outer;
     }
   }
-  all.match = all.match && inner == kNoBraces;
+  all.match = inner == kNoBraces;
   return all;
 }
 
@@ -379,8 +381,8 @@ std::optional<SourceText::Function> SourceText::FunctionAround(std::size_t at) c
 // In one go, for calls may be in one another as deeply as their file is long.
 std::vector<NamedOperation> OperationsIn(Tokens tokens, std::string_view name) {
   std::vector<NamedOperation> operations;
-  // A bracket that is open, where the argument in it begins, and whose arguments they are: numbers
-  // of operations.
+  // One that is open: where the present argument in it begins, and the numbers of the operations
+  // whose arguments these are.
   struct Bracket {
     std::size_t argument;
     std::vector<std::size_t> calls;

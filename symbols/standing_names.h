@@ -10,7 +10,6 @@ namespace trapline {
 
 // Of `definitions`, which give names the words that they are defined by: those names of which a
 // word is_such(word), or one that is among the result. Takes time in proportion to all words.
-// Names and words may be of different types that compare.
 template <class Definitions, class IsSuch>
 std::set<typename Definitions::key_type, std::less<>> NamesStandingFor(
     const Definitions& definitions, IsSuch&& is_such) {

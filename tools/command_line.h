@@ -23,6 +23,13 @@ void Complain(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
+// What is printed may be all that was asked for. False: it got lost, and that has been said.
+inline bool FlushOutput() {
+  if (std::fflush(stdout) == 0) return true;
+  Complain("trapline: cannot write to standard output; is there room?\n");
+  return false;
+}
+
 // Whether two names mean one file, which may be still to be made; not a terminal or the like.
 inline bool IsSameFile(const std::string& one, const std::string& other) {
   std::error_code error;

@@ -207,11 +207,7 @@ int Doctor(bool json) {
   Findings findings;
   if (CheckDevice(findings)) CheckMachine(findings);
   findings.Print(json);
-  if (std::fflush(stdout) != 0) {
-    Complain("trapline: cannot write to standard output; is there room?\n");
-    return 1;
-  }
-  return findings.works() ? 0 : 1;
+  return FlushOutput() && findings.works() ? 0 : 1;
 }
 
 }  // namespace trapline

@@ -32,9 +32,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       return app.exit(error) == 0 ? 0 : trapline::kMonitorFailure;
     }
-    // What is printed may be all that was asked for: that it got lost is a failure.
-    if (std::fflush(stdout) == 0) return exit_status;
-    trapline::Complain("trapline: cannot write to standard output; is there room?\n");
+    if (trapline::FlushOutput()) return exit_status;
   } catch (const std::system_error& error) {  // fmt::print
     trapline::Complain("trapline: standard output: {}\n", error.what());
   }

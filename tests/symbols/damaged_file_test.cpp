@@ -48,7 +48,7 @@ bool IsTold(const Section& section) {
           section.name == ".symtab" || section.name == ".strtab" || section.name == ".rela.plt");
 }
 
-// One to forty bytes of a section, or the headers of all, become others.
+// Two or forty bytes of a section, or the headers of all, become others.
 void Damage(std::string& bytes, const std::vector<Section>& sections, std::mt19937& random) {
   const auto change = [&](std::uint64_t begin, std::uint64_t size, unsigned count) {
     for (; count > 0; --count) {
@@ -128,7 +128,6 @@ TEST_P(DamagedFileTest, QuestionsAreAnswered) {
     std::mt19937 random(seed);
     std::string damaged = bytes;
     Damage(damaged, told, random);
-    // In the place of the good one, whose headers and code it has.
     const std::string path = directory_ + "/" + GetParam();
     std::ofstream(path, std::ios::binary) << damaged;
     LoadedFile copy(path, kBias);
