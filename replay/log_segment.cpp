@@ -1,7 +1,6 @@
 #include "replay/log_segment.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,31 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "replay/file_size_room.h"
+
 namespace trapline {
 namespace {
 
 namespace ipc = boost::interprocess;
 
 constexpr std::uint64_t kPage = 4096;
-
-// Lifts the process's own limit on the size of files while it lives, for it holds for shared memory
-// too.
-class FileSizeRoom {
- public:
-  FileSizeRoom() {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit lifted{before_.rlim_max, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &lifted);
-  }
-  FileSizeRoom(const FileSizeRoom&) = delete;
-  FileSizeRoom& operator=(const FileSizeRoom&) = delete;
-  ~FileSizeRoom() { setrlimit(RLIMIT_FSIZE, &before_); }
-
-  bool Has(std::uint64_t bytes) const { return bytes <= before_.rlim_max; }
-
- private:
-  rlimit before_{};
-};
 
 std::uint64_t RoundUp(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -80,7 +62,6 @@ Status LogSegment::Create(const std::string& name, const SegmentOptions& options
       layout.control_offset + RoundUp(std::uint64_t{layout.chunk_count} * sizeof(ChunkControl));
   layout.total_bytes = layout.data_offset + std::uint64_t{layout.chunk_count} * layout.chunk_bytes;
   const FileSizeRoom room;
-  // Going beyond it would be a signal, and no error.
   if (!room.Has(layout.total_bytes)) {
     return Status::Error(
         fmt::format("cannot create {} MiB of shared memory: files are limited to less (`ulimit -H "

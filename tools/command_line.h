@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -40,6 +41,17 @@ inline bool IsSameFile(const std::string& one, const std::string& other) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(name, error), error);
   };
   return !one.empty() && !other.empty() && whole(one) == whole(other);
+}
+
+// For options with numbers: `nan` is in every range.
+inline CLI::Validator IsNumber() {
+  return {[](const std::string& text) {
+            double value = 0;
+            return CLI::detail::lexical_cast(text, value) && !std::isnan(value)
+                       ? std::string()
+                       : text + " is no number";
+          },
+          ""};
 }
 
 // What is wrong if `name` is none of the commands of `app`, called `path`; empty: nothing, or that

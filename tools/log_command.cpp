@@ -141,9 +141,40 @@ void PrintEvent(const Event& event, Sequence sequence) {
   fmt::print("{}\n", text);
 }
 
-int Dump(const std::string& path, const LogPart& part, bool past_gap) {
+struct Range {
+  std::vector<std::uint64_t> sequence;  // first, last
+  std::vector<double> seconds;          // first, last
+  std::vector<ThreadId> threads;
+
+  LogPart Part() const {
+    LogPart part;
+    if (sequence.size() == 2) {
+      part.first = sequence[0];
+      part.last = std::min<Sequence>(sequence[1], kLastSequence);
+    }
+    part.all_threads = threads.empty();
+    part.threads = threads;
+    std::sort(part.threads.begin(), part.threads.end());
+    return part;
+  }
+
+  // What is wrong with it; empty: nothing.
+  std::string Fault() const {
+    const auto reversed = [](const char* option, const auto& values) {
+      return values.size() == 2 && values[1] < values[0]
+                 ? fmt::format("{} {} {} ends before it begins", option, values[0], values[1])
+                 : std::string();
+    };
+    const std::string fault = reversed("--sequence", sequence);
+    return fault.empty() ? reversed("--time", seconds) : fault;
+  }
+};
+
+int Dump(const std::string& path, const Range& range, bool past_gap) {
+  if (const std::string fault = range.Fault(); !fault.empty()) return Fail(fault);
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
+  const LogPart part = range.Part();
   if (const std::string unknown = UnknownThread(index, part.threads); !unknown.empty())
     return Fail(unknown);
   LogReader reader(index, part.first,
@@ -186,24 +217,6 @@ int CheckLog(const std::string& path) {
   return 0;
 }
 
-struct Range {
-  std::vector<std::uint64_t> sequence;  // first, last
-  std::vector<double> seconds;          // first, last
-  std::vector<ThreadId> threads;
-
-  LogPart Part() const {
-    LogPart part;
-    if (sequence.size() == 2) {
-      part.first = sequence[0];
-      part.last = std::min<Sequence>(sequence[1], kLastSequence);
-    }
-    part.all_threads = threads.empty();
-    part.threads = threads;
-    std::sort(part.threads.begin(), part.threads.end());
-    return part;
-  }
-};
-
 void AddRange(CLI::App* command, Range& range) {
   command->add_option("--sequence", range.sequence, "first and last sequence number")
       ->expected(2)
@@ -213,6 +226,7 @@ void AddRange(CLI::App* command, Range& range) {
 
 int Cut(const std::string& path, const Range& range, const std::string& output) {
   if (IsSameFile(path, output)) return FailSameFile(output);
+  if (const std::string fault = range.Fault(); !fault.empty()) return Fail(fault);
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
   LogPart part = range.Part();
@@ -376,7 +390,7 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   dump->add_flag("--past-gap", arguments->past_gap,
                  "of an incomplete log, also what comes after the first missing event");
   dump->callback([arguments, &exit_status] {
-    exit_status = Dump(arguments->log, arguments->range.Part(), arguments->past_gap);
+    exit_status = Dump(arguments->log, arguments->range, arguments->past_gap);
   });
 
   CLI::App* check = log->add_subcommand("check", "Read all of a log and verify it");
@@ -391,7 +405,8 @@ void AddLogCommand(CLI::App& app, int& exit_status) {
   cut->add_option("--time", arguments->range.seconds,
                   "first and last second, as far apart as the log's checkpoints tell times")
       ->expected(2)
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(IsNumber());
   cut->callback([arguments, &exit_status] {
     exit_status = Cut(arguments->log, arguments->range, arguments->output);
   });

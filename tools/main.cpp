@@ -417,7 +417,7 @@ int main(int argc, char** argv) {
     if (module == "none") options.tracking.track = Track::kNone;
   }
   std::erase_if(track, [](const std::string& name) { return name == "none" || name == "all"; });
-  for (const auto* names : {&track, &untrack}) {
+  for (const auto* names : {&track, &untrack, &atomics.atomic, &atomics.plain}) {
     for (const std::string& name : *names) {
       const bool meant =
           !name.empty() && name[0] >= '0' && name[0] <= '9' && name.find('+') != std::string::npos;

@@ -202,9 +202,12 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("--filter", arguments->filter,
                       "filter in front of every detector: tree, tree-spans or tree-exact");
-  command->add_flag("--compare", arguments->compare, "compare the detectors in a table");
-  command->add_option("--truth", arguments->truth,
-                      "detector that the others are compared with (default: the first)");
+  CLI::Option* const compare =
+      command->add_flag("--compare", arguments->compare, "compare the detectors in a table");
+  command
+      ->add_option("--truth", arguments->truth,
+                   "detector that the others are compared with (default: the first)")
+      ->needs(compare);
   command
       ->add_option("--shards", arguments->shards,
                    "split memory over this many threads; the report stays the same")
@@ -213,7 +216,8 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option("--sampling-rate", arguments->options.sampling_rate,
                    "share of time that sampling detectors look at")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0))
+      ->check(IsNumber());
   command->add_option("--seed", arguments->options.seed, "seed of sampling detectors");
   command->add_flag("--all-races", arguments->options.all_races,
                     "report every race, not one for each pair of places");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hypervisor/kvm.h"
+#include "replay/file_size_room.h"
 #include "symbols/modules.h"
 
 namespace trapline {
@@ -107,8 +108,10 @@ SharedMemoryTable::~SharedMemoryTable() {
 }
 
 void SharedMemoryTable::Open(int inherited) {
-  descriptor_ = OpenOutOfTheWay([inherited] {
+  const FileSizeRoom room;
+  descriptor_ = OpenOutOfTheWay([inherited, &room] {
                   if (inherited >= 0) return dup(inherited);
+                  if (!room.Has(sizeof(Table))) return -1;
                   const int made = memfd_create("trapline", MFD_CLOEXEC);
                   if (made >= 0 && ftruncate(made, sizeof(Table)) == 0) return made;
                   if (made >= 0) close(made);

@@ -187,6 +187,7 @@ def command_line(suite):
         "no-suppressions": ([trapline, "run", "--suppressions=/nonexistent", "--", "true"], "/nonexistent"),
         "option-bad-follow": ([trapline, "run", "--follow=nonsense", "--", "true"], "nonsense"),
         "no-program": ([trapline, "run"], ""), "no-program-after-dashes": ([trapline, "run", "--"], ""),
+        "option-no-range": ([trapline, "run", "--atomic=0x10+999999999999999999999", "--", "true"], "no ADDRESS+LENGTH"),
         "command-unknown": ([trapline, "nonsense"], ""), "no-command": ([trapline], ""),
         # What would be written over.
         "json-is-program": ([trapline, "run", "--json=program", "--", "./program"], "it is the program"),
@@ -211,6 +212,16 @@ def command_line(suite):
     if suite.wanted("not-written-over"):
         same = (suite.base / "program").read_bytes() == Path("/bin/true").read_bytes()
         suite.results.passes("not-written-over", "") if same else suite.results.fails("not-written-over", "the program is another one", "")
+    # The limit holds for the file that standard error goes to here, as well.
+    limited = '(ulimit -f 0; exec "$@") 2>&1 | cat >&2; exit ${PIPESTATUS[0]}'
+    for name, (option, status, mention) in {"json": ("--json=new", 125, "File too large"), "log": ("--log=new", 125, "ulimit -H -f"),
+                                            "run": ("--verbose", 0, "no races")}.items():
+        if suite.wanted(f"file-size-limit-{name}"):
+            outcome = suite.run(["bash", "-c", limited, "bash", trapline, "run", option, "--", "true"])
+            problem = None if outcome.status == status else f"{outcome.status_text()}, expected {status}"
+            if mention.encode() not in outcome.stderr:
+                problem = f"the message does not mention {mention!r}"
+            suite.judge(f"file-size-limit-{name}", problem, outcome)
     # The exit status is all that is left to tell.
     for name, where in {"stderr-full": "2>/dev/full", "stderr-closed": "2>&-"}.items():
         for what, arguments, status in (("program", "run -- /nonexistent", 127), ("command", "nonsense", 125), ("usage", "run", 125),

@@ -142,7 +142,8 @@ TEST_F(CommandTest, WrongCommandLinesHaveTheMonitorsStatus) {
   for (const std::string& command :
        {std::string("log"), std::string("log info"), "log cut " + log_,
         "log dump --nonsense " + log_, std::string("replay"), "replay --nonsense " + log_,
-        "replay --shards 0 " + log_, std::string("log frob"), std::string("frob")}) {
+        "replay --shards 0 " + log_, "replay --sampling-rate nan " + log_,
+        "replay --truth fasttrack " + log_, std::string("log frob"), std::string("frob")}) {
     EXPECT_EQ(Command(command).status, 125) << command;
   }
   EXPECT_NE(Command("frob").text.find("there is no command 'frob'"), std::string::npos);
@@ -162,6 +163,10 @@ TEST_F(CommandTest, NothingToCutIsTold) {
     EXPECT_FALSE(std::filesystem::exists(scratch_ / "b")) << range;
   }
   EXPECT_EQ(Command("log dump " + log_ + " --threads 2").status, 1);
+  const Outcome outcome = Command("log dump " + log_ + " --sequence 5,4");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.text.find("--sequence 5 4 ends before it begins"), std::string::npos)
+      << outcome.text;
 }
 
 TEST_F(CommandTest, WhatIsReadIsNeverWrittenTo) {

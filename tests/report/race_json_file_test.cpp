@@ -231,7 +231,6 @@ TEST_F(RaceJsonFileTest, NoRoom) {
   ASSERT_TRUE(file.Merge(Part(1, "a", 1)).ok());
   const pid_t child = fork();
   if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {8192, 8192};
     setrlimit(RLIMIT_FSIZE, &limit);
     const auto fails = [](const Status& status) {
