@@ -151,6 +151,7 @@ void AddressSpace::Remove(std::uint64_t start, std::uint64_t end) {
   Split(start);
   Split(end);
   regions_.erase(regions_.lower_bound(start), regions_.lower_bound(end));
+  counting_parts_.erase(counting_parts_.lower_bound(start), counting_parts_.lower_bound(end));
   if (watches_aliases_) FindAliases();
 }
 
@@ -215,7 +216,30 @@ std::vector<Range> AddressSpace::TakeChangedCode() {
 
 bool AddressSpace::TrackedCodeAt(std::uint64_t address) {
   const auto region = FindRegion(address);
-  return region != regions_.end() && region->second.IsTrackedCode();
+  if (region == regions_.end()) return false;
+  return region->second.IsTrackedCode() || !CountingPartsIn(address, address + 1).empty();
+}
+
+std::vector<Range> AddressSpace::CountingPartsIn(std::uint64_t start, std::uint64_t end) const {
+  std::vector<Range> parts;
+  auto part = counting_parts_.upper_bound(start);
+  if (part != counting_parts_.begin() && std::prev(part)->second > start) --part;
+  for (; part != counting_parts_.end() && part->first < end; ++part)
+    parts.push_back({std::max(part->first, start), std::min(part->second, end)});
+  return parts;
+}
+
+std::vector<Range> AddressSpace::CountingParts(std::uint64_t start, std::uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  return CountingPartsIn(start, end);
+}
+
+// A file's code is at [start, end) now.
+void AddressSpace::NoteCode(std::uint64_t start, const Region& region, const std::string& path,
+                            std::uint64_t offset) {
+  for (const Range& part :
+       rules_.on_code_mapped(path, {start, region.end}, offset, region.IsTrackedCode()))
+    counting_parts_[part.start] = part.end;
 }
 
 void AddressSpace::SetUntrackedCode(std::uint64_t start, std::uint64_t end) {

@@ -45,7 +45,8 @@ struct Region {
   std::uint64_t growth_limit = 0;  // lowest address a growing region may reach
   bool growth_reserved = false;    // the host address range down to there is held already
   bool borrowed = false;  // the vDSO: the monitor uses it too, so the host mapping stays as it is
-  bool untracked_code = false;  // of a file whose code's accesses do not count (TrackingRules)
+  // Of a file whose code's accesses do not count (TrackingRules), but for some parts of it.
+  bool untracked_code = false;
   // Shared memory that may be mapped at several places: which, and where in it the region starts.
   std::uint64_t object = 0;  // 0: none
   std::uint64_t offset = 0;  // bytes
@@ -60,7 +61,7 @@ struct Region {
   bool ReadOnlyCode() const {
     return (protection & PROT_EXEC) != 0 && (protection & PROT_WRITE) == 0 && !shared;
   }
-  // Whether the accesses of code here count.
+  // Whether the accesses of all code here count.
   bool IsTrackedCode() const { return !untracked_code && !borrowed; }
 };
 
@@ -93,6 +94,10 @@ struct TrackingRules {
   SharingPolicy policy = SharingPolicy::kExact;
   // Whether the accesses of a mapped file's code do not count (LARD's rule 1: libc and the like).
   std::function<bool(const std::string& path)> is_untracked_module;
+  // ExecutionObserver::OnCodeMapped; with the mutex held.
+  std::function<std::vector<Range>(const std::string& path, const Range& code, std::uint64_t offset,
+                                   bool counts)>
+      on_code_mapped = [](const auto&...) { return std::vector<Range>(); };
   // [start, end) is about to be unmapped or becomes fresh memory; called with the mutex held.
   std::function<void(std::uint64_t start, std::uint64_t end)> on_fresh_memory;
   // Deals with all that the threads have told so far, so that the next two, which do so with the
@@ -214,6 +219,8 @@ class AddressSpace {
   void SetUntrackedCode(std::uint64_t start, std::uint64_t end);
   // Whether the code at `address` is tracked.
   bool IsTrackedCode(std::uint64_t address);
+  // The parts of [start, end) whose accesses count though those of the code around them do not.
+  std::vector<Range> CountingParts(std::uint64_t start, std::uint64_t end);
   // The thread, on its way out of the code cache, may use natively what became its own there.
   void OpenOwn(Carrier& carrier);
   // The thread ends: its private pages become untouched, and absent in its carrier's table.
@@ -270,6 +277,9 @@ class AddressSpace {
   void Remove(std::uint64_t start, std::uint64_t end);
   void NoteChangedCode(std::uint64_t start, std::uint64_t end);
   bool TrackedCodeAt(std::uint64_t address);
+  std::vector<Range> CountingPartsIn(std::uint64_t start, std::uint64_t end) const;
+  void NoteCode(std::uint64_t start, const Region& region, const std::string& path,
+                std::uint64_t offset);
   bool TryGrow(std::uint64_t address);
 
   // --- page_faults.cpp: page tables
@@ -336,6 +346,7 @@ class AddressSpace {
   mutable std::mutex mutex_;
   MmuNotifier notifier_;
   RegionMap regions_;
+  std::map<std::uint64_t, std::uint64_t> counting_parts_;  // of untracked code: start, end
   std::vector<std::uint64_t> huge_blocks_;  // on huge pages of the host's
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;

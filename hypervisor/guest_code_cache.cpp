@@ -135,7 +135,7 @@ CodeCache& GuestCodeCache::present(Coverage coverage) {
 
 Instrument GuestCodeCache::InstrumentAt(Coverage coverage, std::uint64_t rip) {
   // The C library's and the agent's own code is not checked, but reaches memory in the same way.
-  if (!CodeBlockOf(rip).tracked) return Instrument::kMirror;
+  if (!CodeBlockOf(rip).IsTracked(rip)) return Instrument::kMirror;
   const bool native = coverage == Coverage::kPartial && IsHot(rip) && !sharing_.contains(rip);
   return native ? Instrument::kNone : Instrument::kCheck;
 }
@@ -226,6 +226,10 @@ auto GuestCodeCache::CodeBlockOf(std::uint64_t address) -> const CodeBlock& {
   if (!is_new) return block;
   const auto region = space_.Find(address);
   block.tracked = region && region->IsTrackedCode();
+  if (!block.tracked) {
+    block.counting_parts =
+        space_.CountingParts(number * CodeBlock::kSize, (number + 1) * CodeBlock::kSize);
+  }
   block.readable = region && region->ReadOnlyCode() &&
                    ReadGuest(number * CodeBlock::kSize, block.bytes.data(), CodeBlock::kSize);
   return block;

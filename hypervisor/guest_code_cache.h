@@ -237,7 +237,13 @@ class GuestCodeCache {
   struct CodeBlock {
     static constexpr std::uint64_t kSize = 1024;
     bool readable = false;
-    bool tracked = false;  // AddressSpace::IsTrackedCode
+    bool tracked = false;               // all of it counts, or
+    std::vector<Range> counting_parts;  // these
+    bool IsTracked(std::uint64_t rip) const {
+      return tracked || std::any_of(counting_parts.begin(), counting_parts.end(), [&](auto& part) {
+               return rip >= part.start && rip < part.end;
+             });
+    }
     std::array<std::uint8_t, kSize> bytes;
   };
   std::unordered_map<std::uint64_t, CodeBlock> code_blocks_;  // by number

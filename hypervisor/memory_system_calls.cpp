@@ -104,6 +104,7 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   }
   const auto start = static_cast<std::uint64_t>(result);
   Region region;
+  std::string path;
   std::uint64_t end = start + size;
   if ((flags & MAP_HUGETLB) != 0) {  // length is rounded to the huge page size
     int shift = (flags >> MAP_HUGE_SHIFT) & 0x3f;
@@ -114,7 +115,8 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
   region.protection = protection & (PROT_READ | PROT_WRITE | PROT_EXEC);
   region.shared = (flags & MAP_TYPE) != MAP_PRIVATE;
   if (states_ && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
-    region.untracked_code = rules_.is_untracked_module(FileOf(fd));
+    path = FileOf(fd);
+    region.untracked_code = rules_.is_untracked_module(path);
     struct stat file {};
     if (region.shared && fstat(fd, &file) == 0) {
       region.object = (file.st_dev << 40 ^ file.st_ino) + 1;
@@ -127,6 +129,8 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     region.growth_limit = kPageSize * 16;
   }
   Insert(start, region);
+  if (!path.empty() && (region.protection & PROT_EXEC) != 0)
+    NoteCode(start, region, path, static_cast<std::uint64_t>(offset));
   if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && HasClientRequests(region))
     ArmClientRequests(start, end, HostProtection(protection));
   return result;

@@ -57,6 +57,13 @@ class ExecutionObserver {
   // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
   virtual void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& /*is_runtime*/) {}
 
+  // [code.start, code.end) is a file's from `offset` on, to be executed. The parts of it, ascending,
+  // whose accesses count though the file's do not (`counts`: all do, and none are asked for). Their
+  // accesses come as any, and it is for the observer to tell whose they are.
+  virtual std::vector<Range> OnCodeMapped(const std::string& /*file*/, const Range& /*code*/,
+                                          std::uint64_t /*offset*/, bool /*counts*/) {
+    return {};
+  }
   // The process runs its first instruction.
   virtual void OnStart(pid_t tid) = 0;
 

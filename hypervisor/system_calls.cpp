@@ -129,6 +129,12 @@ long Clone3(GuestThread& thread, Arguments a) {
   if (a[1] < CLONE_ARGS_SIZE_VER0) return -EINVAL;
   if (a[1] > kPageSize) return -E2BIG;
   if (!ReadGuest(a[0], &fields, std::min<std::size_t>(a[1], sizeof fields))) return -EFAULT;
+  // Fields that are not known must not be used.
+  for (std::uint64_t at = sizeof fields; at < a[1]; ++at) {
+    char byte = 0;
+    if (!ReadGuest(a[0] + at, byte)) return -EFAULT;
+    if (byte != 0) return -E2BIG;
+  }
   if (fields.set_tid_size != 0 || (fields.flags & CLONE_INTO_CGROUP) != 0 ||
       (fields.flags & 0xff) != 0 || fields.exit_signal > 64 ||
       (fields.stack == 0) != (fields.stack_size == 0)) {
@@ -143,10 +149,7 @@ long Clone3(GuestThread& thread, Arguments a) {
   arguments.stack_pointer = fields.stack == 0 ? 0 : fields.stack + fields.stack_size;
   arguments.stack_start = fields.stack;
   arguments.tls = fields.tls;
-  if ((arguments.flags & CLONE_PIDFD) != 0 &&
-      (arguments.flags & (CLONE_THREAD | CLONE_PARENT_SETTID)) != 0) {
-    return -EINVAL;
-  }
+  if ((arguments.flags & CLONE_PIDFD) != 0 && (arguments.flags & CLONE_THREAD) != 0) return -EINVAL;
   return thread.process().Clone(thread, arguments);
 }
 

@@ -70,6 +70,11 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
   TrackingRules rules;
   rules.policy = policy;
   rules.is_untracked_module = std::move(is_untracked_module);
+  rules.on_code_mapped = [this](const std::string& path, const Range& code, std::uint64_t offset,
+                                bool counts) {
+    const std::lock_guard lock(mutex_);
+    return Observer().OnCodeMapped(path, code, offset, counts);
+  };
   rules.on_fresh_memory = [this](std::uint64_t start, std::uint64_t end) {
     if (!active()) return;
     const std::lock_guard lock(mutex_);

@@ -2,9 +2,13 @@
 
 #include <cstddef>
 
+#include "symbols/container_code.h"
+
 namespace trapline {
 
-bool IsLibraryFunction(std::string_view function) {
+namespace {
+
+std::string_view NameOf(std::string_view function) {
   // The name is what comes before the parameters, without the type of a template's result.
   int depth = 0;
   std::size_t begin = 0, end = function.size();
@@ -19,7 +23,17 @@ bool IsLibraryFunction(std::string_view function) {
     }
     if (c == ' ') begin = i + 1;
   }
-  const std::string_view name = function.substr(begin, end - begin);
+  return function.substr(begin, end - begin);
+}
+
+}  // namespace
+
+bool IsLibraryContainerFunction(std::string_view function) {
+  return IsContainerFunctionByName(NameOf(function));
+}
+
+bool IsLibraryFunction(std::string_view function) {
+  const std::string_view name = NameOf(function);
   return name.starts_with("std::") || name.starts_with("__gnu_cxx::") ||
          name.starts_with("__cxxabiv1::");
 }

@@ -55,6 +55,18 @@ class AccessContexts {
   // Without its frames up to the one that returns to `return_address`; 0 if there is none.
   std::uint32_t CallerOf(std::uint32_t stack, std::uint64_t return_address) const;
 
+  // The frames from `stack` on without the innermost ones that return to where is_inside(address);
+  // 0 if none is left.
+  template <class IsInside>
+  std::uint32_t Outside(std::uint32_t stack, IsInside&& is_inside) const {
+    while (stack != 0 && is_inside(frames_[stack].return_address - 1))
+      stack = frames_[stack].caller;
+    return stack;
+  }
+  // Of a frame.
+  std::uint64_t ReturnAddressOf(std::uint32_t stack) const { return frames_[stack].return_address; }
+  std::uint32_t CallerOf(std::uint32_t stack) const { return frames_[stack].caller; }
+
   // `stack` as stack() has it.
   std::uint32_t Of(std::span<const std::uint64_t> stack, std::uint32_t lock_set,
                    std::uint32_t generation);

@@ -10,6 +10,7 @@
 #include "hypervisor/kvm.h"
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
+#include "symbols/container_code.h"
 #include "symbols/module_image.h"
 #include "translator/locked_instructions.h"
 
@@ -72,6 +73,7 @@ ExecutionEvents::ExecutionEvents(std::function<bool(const std::string& path)> is
                                  const std::vector<std::string>& untrack,
                                  const AtomicPlacesOptions& atomics)
     : is_untracked_(std::move(is_untracked)),
+      untrack_(untrack),
       modules_(WithoutMonitor()),
       unwinder_(modules_),
       symbolizer_(modules_),
@@ -235,6 +237,57 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
   });
 }
 
+std::vector<Range> ExecutionEvents::OnCodeMapped(const std::string& file, const Range& code,
+                                                 std::uint64_t offset, bool counts) {
+  std::erase_if(container_code_, [&](const Range& part) {
+    return part.start < code.end && code.start < part.end;
+  });
+  std::vector<Range> parts;
+  const bool said = std::any_of(untrack_.begin(), untrack_.end(),
+                                [&](const std::string& glob) { return NamesFile(glob, file); });
+  if (!counts && !said) {
+    for (const CodePart& part : ContainerCodeOf(file)) {
+      const std::uint64_t begin = std::max(part.begin, offset);
+      const std::uint64_t end = std::min(part.end, offset + (code.end - code.start));
+      if (begin < end) parts.push_back({code.start + (begin - offset), code.start + (end - offset)});
+    }
+  }
+  container_code_.insert(container_code_.end(), parts.begin(), parts.end());
+  std::sort(container_code_.begin(), container_code_.end(),
+            [](const Range& a, const Range& b) { return a.start < b.start; });
+  const bool none = container_code_.empty();
+  container_code_begin_ = none ? 0 : container_code_.front().start;
+  container_code_size_ = none ? 0 : container_code_.back().end - container_code_begin_;
+  return parts;
+}
+
+bool ExecutionEvents::IsInContainerCode(std::uint64_t ip) const {
+  const auto after =
+      std::upper_bound(container_code_.begin(), container_code_.end(), ip,
+                       [](std::uint64_t value, const Range& part) { return value < part.start; });
+  return after != container_code_.begin() && ip < std::prev(after)->end;
+}
+
+bool ExecutionEvents::IsAfterIndirectCall(std::uint64_t return_address) {
+  return indirect_calls_.Of(return_address, modules_, [&] {
+    constexpr std::uint8_t kCall = 0xe8, kIndirect = 0xff, kThroughTable = 0x15;
+    std::array<std::uint8_t, 6> before{};
+    return memory_(return_address - before.size(), before.data(), before.size()) &&
+           before[1] != kCall && !(before[0] == kIndirect && before[1] == kThroughTable);
+  });
+}
+
+bool ExecutionEvents::GiveToCaller(std::uint64_t& ip, std::uint32_t& frame) {
+  const std::uint32_t outside =
+      contexts_.Outside(frame, [this](std::uint64_t pc) { return IsContainerCode(pc); });
+  if (outside == 0) return true;  // the stack is not known so far
+  const std::uint64_t to = contexts_.ReturnAddressOf(outside);
+  if (IsUntracked(to - 1)) return IsAfterIndirectCall(to);
+  ip = to - 1;
+  frame = contexts_.CallerOf(outside);
+  return true;
+}
+
 void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                std::uint64_t size, const RegisterFile& registers, bool in_runtime,
                                std::uint64_t ip) {
@@ -246,9 +299,25 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
   const Counts counts =
       CountsOf(state, kind, address, size, in_runtime && ip != 0 ? ip - 1 : registers.rip);
   if (counts == Counts::kNotAtAll) return;
-  const std::vector<std::uint64_t> stack = Unwind(registers);
+  std::vector<std::uint64_t> stack = Unwind(registers);
   std::uint64_t place = registers.rip;
-  if (in_runtime) {
+  if (const std::uint64_t made_by = in_runtime ? ip - 1 : registers.rip; IsContainerCode(made_by)) {
+    // From where that is, outwards to who has called it.
+    auto frame = std::find_if(stack.begin(), stack.end(), [&](std::uint64_t pc) {
+      return pc == (in_runtime ? ip : made_by);
+    });
+    while (frame != stack.end() && (*frame == made_by || IsContainerCode(*frame - 1))) ++frame;
+    if (frame != stack.end()) {
+      const bool is_untracked = IsUntracked(*frame - 1);
+      if (is_untracked && !IsAfterIndirectCall(*frame)) return;
+      if (is_untracked) {
+        place = made_by;
+      } else {
+        place = *frame - 1;
+        stack.erase(stack.begin(), frame);
+      }
+    }
+  } else if (in_runtime) {
     // The program's innermost frame is to blame. Is there none right below the runtime's wrapper,
     // the runtime does this for itself.
     const auto caller = std::find_if(stack.begin(), stack.end(),
@@ -324,6 +393,7 @@ void ExecutionEvents::OnCachedAccesses(std::span<Event> accesses) {
       continue;
     }
     checked_ = true;
+    if (IsContainerCode(access.ip) && !GiveToCaller(accesses[i].ip, accesses[i].stack)) continue;
     const ThreadId identity = Identity(access.thread, access.address);
     if (state == nullptr || identity != thread) {
       thread = identity;
@@ -428,15 +498,16 @@ bool ExecutionEvents::MayRepeat(ThreadId thread, EventKind kind, std::uint64_t a
 void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                             std::uint64_t size, std::uint64_t ip,
                                             std::uint32_t frame) {
-  if (IsUntracked(ip - 1)) return;
   // The calls from the one that returns to `ip` on are the runtime's own.
+  frame = contexts_.CallerOf(frame, ip);
+  if (IsContainerCode(--ip) ? !GiveToCaller(ip, frame) : IsUntracked(ip)) return;
   Event access{};
   access.kind = kind;
   access.thread = thread;
   access.address = address;
   access.size = size;
-  access.ip = ip - 1;
-  access.stack = contexts_.CallerOf(frame, ip);
+  access.ip = ip;
+  access.stack = frame;
   OnCachedAccesses(std::span(&access, 1));
 }
 

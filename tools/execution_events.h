@@ -178,6 +178,8 @@ class ExecutionEvents : public ExecutionObserver {
   }
   bool MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) override;
   bool MayOrderItself(std::span<const Range> code) override;
+  std::vector<Range> OnCodeMapped(const std::string& file, const Range& code, std::uint64_t offset,
+                                  bool counts) override;
   bool IsInModule(std::uint64_t address) override { return modules_.Find(address) != nullptr; }
 
  private:
@@ -250,6 +252,17 @@ class ExecutionEvents : public ExecutionObserver {
                  std::uint64_t size, std::uint64_t ip);
   // Whether the code at `ip` makes no accesses that count.
   bool IsUntracked(std::uint64_t ip);
+  // Whether it is code of the C++ library's that counts as its caller's (container_code.h).
+  bool IsContainerCode(std::uint64_t ip) const {
+    return ip - container_code_begin_ < container_code_size_ && IsInContainerCode(ip);
+  }
+  bool IsInContainerCode(std::uint64_t ip) const;
+  // Makes an access by such code that of whoever has called it: `ip`, and `frame`, the stack around
+  // it. False if that is the library, for itself. (What it has called by a pointer is the
+  // program's, and has ended in a jump.)
+  bool GiveToCaller(std::uint64_t& ip, std::uint32_t& frame);
+  // Whether the call that returns there is one by a pointer, the linker's tables aside.
+  bool IsAfterIndirectCall(std::uint64_t return_address);
   // Whether the instruction only reads, and is no atomic load by the text of the source.
   bool IsPlainLoad(std::uint64_t ip);
   // An access at `ip` by a call of the runtime's: nothing is known of its caller's callers.
@@ -258,6 +271,7 @@ class ExecutionEvents : public ExecutionObserver {
   }
 
   const std::function<bool(const std::string&)> is_untracked_;
+  const std::vector<std::string> untrack_;
   std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
   Modules modules_;
   Unwinder unwinder_;
@@ -329,6 +343,10 @@ class ExecutionEvents : public ExecutionObserver {
     static constexpr unsigned kBits = 14;
     std::vector<Entry> entries_ = std::vector<Entry>(std::size_t{1} << kBits);
   };
+  // Ascending, and where all of it is.
+  std::vector<Range> container_code_;
+  std::uint64_t container_code_begin_ = 0, container_code_size_ = 0;
+  CachedAnswers<bool> indirect_calls_;  // IsAfterIndirectCall, by return address
   CachedAnswers<bool> untracked_code_;  // IsUntracked
   CachedAnswers<bool> plain_loads_;     // IsPlainLoad
   BareAccess BareAccessAt(std::uint64_t ip);

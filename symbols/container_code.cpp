@@ -1,0 +1,103 @@
+#include "symbols/container_code.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "symbols/module_image.h"
+
+namespace trapline {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+// Formatted input and output are not among them: several threads may use the standard streams.
+constexpr std::array kPrefixes = {
+    "_ZNSt7__cxx1112basic_string"sv, "_ZNKSt7__cxx1112basic_string"sv, "_ZNSt3__112basic_string"sv,
+    "_ZNKSt3__112basic_string"sv, "_ZNSt8__detail15_List_node_base"sv,
+    "_ZNKSt8__detail20_Prime_rehash_policy"sv, "_ZSt11_Hash_bytes"sv};
+// Operators that take such a string.
+constexpr std::array kOperators = {"_ZStplI"sv, "_ZSteqI"sv, "_ZStlsI"sv};
+constexpr std::string_view kTree = "_Rb_tree_", kString = "__cxx1112basic_string";
+
+constexpr std::array kNames = {"std::__cxx11::basic_string<"sv, "std::__1::basic_string<"sv,
+                               "std::__detail::_List_node_base::"sv,
+                               "std::__detail::_Prime_rehash_policy::"sv, "std::_Hash_bytes"sv,
+                               "std::_Rb_tree_"sv};
+
+// "_ZSt18_Rb_tree_increment..."
+bool IsOfTrees(std::string_view mangled) {
+  constexpr std::string_view kStd = "_ZSt";
+  if (!mangled.starts_with(kStd)) return false;
+  const std::size_t name = mangled.find_first_not_of("0123456789", kStd.size());
+  return name != std::string_view::npos && name > kStd.size() &&
+         mangled.substr(name).starts_with(kTree);
+}
+
+// Where in the file `address` is; none: -1.
+std::uint64_t OffsetOf(const ElfFile& file, std::uint64_t address) {
+  std::size_t count = 0;
+  if (elf_getphdrnum(file.elf(), &count) != 0) return ~std::uint64_t{0};
+  for (std::size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(file.elf(), static_cast<int>(i), &header) == nullptr) continue;
+    if (header.p_type == PT_LOAD && address >= header.p_vaddr &&
+        address - header.p_vaddr < header.p_filesz)
+      return address - header.p_vaddr + header.p_offset;
+  }
+  return ~std::uint64_t{0};
+}
+
+}  // namespace
+
+bool IsContainerFunction(std::string_view mangled) {
+  const auto begins = [mangled](std::string_view prefix) { return mangled.starts_with(prefix); };
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), begins) || IsOfTrees(mangled) ||
+         (std::any_of(kOperators.begin(), kOperators.end(), begins) &&
+          mangled.find(kString) != std::string_view::npos);
+}
+
+bool IsContainerFunctionByName(std::string_view name) {
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::vector<CodePart> ContainerCodeOf(const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (!name.starts_with("libstdc++.so") && !name.starts_with("libc++.so")) return {};
+  const std::unique_ptr<ElfFile> file = ElfFile::Open(path);
+  if (file == nullptr) return {};
+  GElf_Shdr header;
+  Elf_Scn* const section = file->SectionOfType(SHT_DYNSYM, header);
+  Elf_Data* const data = section != nullptr ? elf_getdata(section, nullptr) : nullptr;
+  if (data == nullptr || header.sh_entsize == 0) return {};
+  std::vector<CodePart> parts;
+  const auto count = static_cast<int>(data->d_size / header.sh_entsize);
+  for (int i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, i, &symbol) == nullptr || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
+        symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) {
+      continue;
+    }
+    const char* const text = elf_strptr(file->elf(), header.sh_link, symbol.st_name);
+    if (text == nullptr || !IsContainerFunction(text)) continue;
+    const std::uint64_t begin = OffsetOf(*file, symbol.st_value);
+    if (begin != ~std::uint64_t{0}) parts.push_back({begin, begin + symbol.st_size});
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const CodePart& a, const CodePart& b) { return a.begin < b.begin; });
+  // Several names of one function, and functions with nothing but padding between them.
+  constexpr std::uint64_t kPadding = 15;
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].begin <= parts[last].end + kPadding) {
+      parts[last].end = std::max(parts[last].end, parts[i].end);
+    } else {
+      parts[++last] = parts[i];
+    }
+  }
+  if (!parts.empty()) parts.resize(last + 1);
+  return parts;
+}
+
+}  // namespace trapline
