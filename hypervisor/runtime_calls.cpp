@@ -84,15 +84,24 @@ std::uint64_t UsableSize(std::uint64_t block) {
   return size - (mapped ? 2 * kWordSize : kWordSize);
 }
 
-// How many threads a barrier waits for: the third word of glibc's structure.
-std::uint64_t Participants(std::uint64_t barrier) {
+// How many threads a barrier waits for: the third word of glibc's structure. musl has one less
+// there, and a mark of those that processes share.
+std::uint64_t Participants(std::uint64_t barrier, bool is_musl) {
+  constexpr std::uint32_t kShared = 0x8000'0000;
   std::uint32_t count = 0;
   ReadGuest(barrier + 8, count);
-  return count;
+  return is_musl ? (count & ~kShared) + 1 : count;
 }
 
-// Whether a lock of glibc's is held for writing: the thread number of the writer follows six words.
-bool IsHeldForWriting(std::uint64_t rwlock) {
+// Whether a lock is held for writing: in glibc's the thread number of the writer follows six words,
+// in musl's the first one is as large as can be.
+bool IsHeldForWriting(std::uint64_t rwlock, bool is_musl) {
+  if (is_musl) {
+    constexpr std::uint32_t kHeld = 0x7fff'ffff;
+    std::uint32_t state = 0;
+    ReadGuest(rwlock, state);
+    return (state & kHeld) == kHeld;
+  }
   std::uint32_t writer = 0;
   ReadGuest(rwlock + 24, writer);
   return writer != 0;
@@ -152,7 +161,7 @@ void RuntimeCalls::Enter(const StaticRuntime& runtime, const RuntimeEntry& entry
     RegisterFile caller = registers;
     caller.rip = call.return_address - 1;
     caller.gpr[kRsp] = call.rsp + kWordSize;
-    Begin(call, caller, sink);
+    Begin(call, caller, runtime.is_musl(), sink);
   }
   calls_.push_back(call);
 }
@@ -178,7 +187,8 @@ bool RuntimeCalls::Counts(const StaticRuntime& runtime, const Call& call) const 
   return caller != CodeOwner::kLibrary;
 }
 
-void RuntimeCalls::Begin(Call& call, const RegisterFile& caller, RuntimeCallSink& sink) {
+void RuntimeCalls::Begin(Call& call, const RegisterFile& caller, bool is_musl,
+                         RuntimeCallSink& sink) {
   const RuntimeFunction& function = *call.function;
   const std::uint64_t ip = call.return_address, object = call.object();
   const auto argument = [&](std::uint8_t number) {
@@ -209,11 +219,11 @@ void RuntimeCalls::Begin(Call& call, const RegisterFile& caller, RuntimeCallSink
       sink.Event(TRAPLINE_RELEASE, object, function.detail, ip);
       break;
     case RuntimeCall::kReleaseRwlock:
-      sink.Event(IsHeldForWriting(object) ? TRAPLINE_RELEASE : TRAPLINE_RELEASE_SHARED, object,
+      sink.Event(IsHeldForWriting(object, is_musl) ? TRAPLINE_RELEASE : TRAPLINE_RELEASE_SHARED, object,
                  function.detail, ip);
       break;
     case RuntimeCall::kBarrier:
-      call.value = Participants(object);
+      call.value = Participants(object, is_musl);
       sink.Event(TRAPLINE_BARRIER_ENTER, object, call.value, ip);
       break;
     case RuntimeCall::kPost:
@@ -245,11 +255,11 @@ void RuntimeCalls::Begin(Call& call, const RegisterFile& caller, RuntimeCallSink
       if (object == 0) break;
       // It counts as freed even if it stays where it is: another thread may have it the moment it
       // is given back.
-      call.value = UsableSize(object);
+      call.value = is_musl ? 0 : UsableSize(object);
       sink.Event(TRAPLINE_FREE, object, call.value, ip);
       break;
     case RuntimeCall::kFree:
-      if (object != 0) sink.Event(TRAPLINE_FREE, object, UsableSize(object), ip);
+      if (object != 0) sink.Event(TRAPLINE_FREE, object, is_musl ? 0 : UsableSize(object), ip);
       break;
     case RuntimeCall::kCopy:
       reads(other, size);

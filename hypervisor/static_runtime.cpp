@@ -664,6 +664,7 @@ std::unique_ptr<const StaticRuntime> StaticRuntime::Read(int fd, std::uint64_t b
   std::map<std::uint64_t, const RuntimeFunction*> known;
   for (const Symbol& symbol : program.symbols) {
     if (symbol.is_resolver || !runtime->IsRuntime(symbol.address + bias)) continue;
+    runtime->is_musl_ = runtime->is_musl_ || symbol.name == "__init_libc";
     const RuntimeFunction* const found = FindRuntimeFunction(symbol.name);
     if (found != nullptr) known.emplace(symbol.address, found);
   }

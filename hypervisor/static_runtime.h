@@ -56,6 +56,9 @@ class StaticRuntime {
   // begins or ends there when it is made by the runtime itself. Lowest first.
   const std::vector<Range>& unwatched_pages() const { return unwatched_pages_; }
 
+  // The C library is musl, whose objects are not laid out as glibc's are.
+  bool is_musl() const { return is_musl_; }
+
   // Known functions that are there, but whose calls cannot be recognised.
   const std::vector<std::string>& unrecognised() const { return unrecognised_; }
 
@@ -64,6 +67,7 @@ class StaticRuntime {
   std::unordered_map<std::uint64_t, RuntimeEntry> entries_;
   std::vector<Range> unwatched_pages_;
   std::vector<std::string> unrecognised_;
+  bool is_musl_ = false;
 };
 
 // The general registers (bit i: the register encoded as i) that `instruction` may change, implicit

@@ -227,6 +227,30 @@ std::uint64_t SocketKey(int fd, std::uint64_t inode) {
   return own == 0 || peer == 0 ? kSocketKeys : kSocketKeys | Mix(own + peer);
 }
 
+// Where who connects meets who accepts: by the port, for who listens may do so at all of the
+// machine's addresses.
+std::uint64_t MeetingKey(const sockaddr_storage& address) {
+  std::uint16_t port = 0;
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return kSocketKeys;
+  // It has the same place in both.
+  std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port),
+              sizeof port);
+  return kSocketKeys | Mix(std::uint64_t{1} << 32 | port);
+}
+
+std::uint64_t ConnectKey(const SystemCall& call) {
+  sockaddr_storage address{};
+  const auto length = std::min<std::uint64_t>(call.arguments[2], sizeof address);
+  return ReadGuest(call.arguments[1], &address, length) ? MeetingKey(address) : 0;
+}
+
+std::uint64_t AcceptKey(int accepted) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  return getsockname(accepted, name, &length) == 0 ? MeetingKey(address) : 0;
+}
+
 // The number the kernel gave an event counter, the same for all of its descriptors (Linux 5.2);
 // nothing if it is none.
 std::optional<std::uint64_t> EventCounter(int fd) {
@@ -318,6 +342,8 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_timerfd_settime:
     case SYS_io_uring_enter:
       return DescriptorKey(descriptor(0));
+    case SYS_connect:
+      return ConnectKey(call);
     case SYS_tee:
       return DescriptorKey(descriptor(1));
     case SYS_splice:
@@ -335,6 +361,9 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
     return static_cast<int>(call.arguments[argument]);
   };
   switch (call.number) {
+    case SYS_accept:
+    case SYS_accept4:
+      return AcceptKey(static_cast<int>(result));
     case SYS_read:
     case SYS_readv:
     case SYS_preadv2:
@@ -474,15 +503,13 @@ bool UsesDescriptor(long number) {
   }
 }
 
-// Calls that return a descriptor.
+// Calls that return a descriptor of the kernel's choice.
 bool MakesDescriptor(const SystemCall& call) {
   switch (call.number) {
     case SYS_open:
     case SYS_openat:
     case SYS_creat:
     case SYS_dup:
-    case SYS_dup2:
-    case SYS_dup3:
     case SYS_socket:
     case SYS_accept:
     case SYS_accept4:
@@ -517,6 +544,10 @@ void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
   const auto descriptor = static_cast<int>(call.arguments[0]);
   if ((closes || uses) && descriptor >= 0)
     tracking.CheckDescriptor(thread.carrier(), closes, descriptor, thread.Registers());
+  // The number means another file from now on.
+  const auto other = static_cast<int>(call.arguments[1]);
+  if ((call.number == SYS_dup2 || call.number == SYS_dup3) && other != descriptor && other >= 0)
+    tracking.CheckDescriptor(thread.carrier(), true, other, thread.Registers());
 }
 
 }  // namespace

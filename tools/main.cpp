@@ -107,13 +107,20 @@ Observation Observe(const RunOptions& options, const std::string& program,
   return observation;
 }
 
+// Whether the loader that the program asks for is musl's, with which the library that tells of
+// calls to the C library cannot be loaded.
+bool IsLoadedByMusl(const Executable& executable) {
+  const std::optional<std::string>& loader = executable.image.interpreter;
+  return loader && loader->substr(loader->rfind('/') + 1).starts_with("ld-musl");
+}
+
 int FailOnHost(const std::exception& failure) {
   Complain("trapline: {}\ntrapline: `trapline doctor` says what this host lacks\n", failure.what());
   return kMonitorFailure;
 }
 
-int Run(const RunOptions& options, const std::string& path,
-        const std::vector<std::string>& arguments, bool initial) {
+int Run(RunOptions options, const std::string& path, const std::vector<std::string>& arguments,
+        bool initial) {
   // Until the program runs, its own descriptor limit must not stop the monitor.
   const DescriptorRoom room;
   // One for each thread holds much that others have freed: who drains differs from time to time.
@@ -139,6 +146,17 @@ int Run(const RunOptions& options, const std::string& path,
       } catch (const std::exception& failure) {
         return FailOnHost(failure);
       }
+    }
+    if (options.tracking.track != Track::kNone && IsLoadedByMusl(*executable)) {
+      const std::string what = fmt::format(
+          "'{}' is linked dynamically against musl, whose threads cannot be followed",
+          executable->image_path);
+      if (initial) {
+        Complain("trapline: {}; link it statically, or run it unchecked, by --track=none\n", what);
+        return kMonitorFailure;
+      }
+      Complain("trapline: {}: it runs unchecked\n", what);
+      options.tracking.track = Track::kNone;
     }
     Observation observation;
     try {

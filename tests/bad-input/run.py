@@ -288,6 +288,15 @@ def programs(suite):
     for what, status in HOSTILE.items():
         if suite.wanted(what):
             suite.expect_native(what, sweep, what, native_status=status)
+    if suite.wanted("musl-loader"):
+        # glibc's loader by the name of musl's, which a machine need not have.
+        loader = suite.base / "ld-musl-x86_64.so.1"
+        shutil.copy("/lib64/ld-linux-x86-64.so.2", loader)
+        source = suite.base / "musl.c"
+        source.write_text("int main(void) { return 0; }\n")
+        program = suite.base / "musl"
+        suite.run(["gcc", f"-Wl,--dynamic-linker={loader}", "-o", str(program), str(source)], 120)
+        suite.expect_error("musl-loader", suite.run([str(suite.trapline), "run", "--", str(program)]), [125], "musl")
     if suite.wanted("map-over-all"):
         suite.results.skips("map-over-all", "known limit: MAP_FIXED over the monitor's own memory is refused with ENOMEM")
     if suite.wanted("out-of-memory"):

@@ -36,6 +36,7 @@ VARIANTS = {f"{compiler}-{level}": [f"-{level}"] for compiler in ("gcc", "clang"
 PRECOMPILED = tuple(VARIANTS)  # variants of many programs: for them what all programs of a directory include is compiled once
 VARIANTS |= {
     "static": ["-O2", "-static"],
+    "musl": ["-O2", "-static"],
     "fixed": ["-O2", "-fno-pie", "-no-pie"],
     "rust-O2": ["-Copt-level=2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
@@ -102,6 +103,8 @@ def compiler_command(case):
     if case.variant.startswith("clang"):
         compiler[0] = {"gcc": "clang", "g++": "clang++"}[compiler[0]]
         common = [flag for flag in COMMON if flag not in NOT_CLANGS]
+    if case.variant == "musl":
+        compiler[0] = "musl-gcc"
     return [*compiler, *common, *VARIANTS[case.variant], *case.program.flags]
 
 
@@ -182,7 +185,7 @@ def rustc_leaves_mark():
 def lacking(case):
     """What the machine lacks for the program."""
     program = case.program
-    compiler = "rustc" if program.source.suffix == ".rs" else "clang" if case.variant.startswith("clang") else "gcc"
+    compiler = "rustc" if program.source.suffix == ".rs" else "clang" if case.variant.startswith("clang") else "musl-gcc" if case.variant == "musl" else "gcc"
     if shutil.which(compiler) is None:
         return f"no {compiler}"
     if case.variant == "rust-O2-stripped" and not rustc_leaves_mark():

@@ -24,6 +24,22 @@ int main(void) {
        "waited for through the descriptor");
   Fact(value == 1, "in memory of its own");
   close(descriptor);
+  // clone(2) has one place for both, and refuses them together.
+  pid_t told = 0;
+  arguments.flags = CLONE_PIDFD | CLONE_PARENT_SETTID;
+  arguments.parent_tid = (uint64_t)(uintptr_t)&told;
+  const long both = syscall(SYS_clone3, &arguments, sizeof(arguments));
+  if (both == 0) _exit(3);
+  Fact(both > 0 && told == both && WEXITSTATUS(Reap((pid_t)both)) == 3,
+       "a descriptor and the number");
+  close(descriptor);
+  arguments.parent_tid = 0;
+  struct {
+    struct clone_args known;
+    char unknown[8];
+  } longer = {arguments, {0, 0, 0, 1}};
+  Fact(syscall(SYS_clone3, &longer, sizeof(longer)) == -1 && errno == E2BIG,
+       "fields that nobody knows are E2BIG");
   arguments.flags = CLONE_CLEAR_SIGHAND;
   arguments.pidfd = 0;
   signal(SIGUSR1, (void (*)(int))(uintptr_t)main);

@@ -1,6 +1,6 @@
 // One barrier, many rounds: each thread reads what its neighbour wrote the round before.
 // CLEAN
-// BUILD O0 O2 static
+// BUILD O0 O2 static musl
 #include "race.h"
 
 enum { kThreads = 3, kRounds = 8 };

@@ -1,5 +1,6 @@
 // Readers on the read side, the writer on the write side.
 // CLEAN
+// BUILD O0 O2 musl
 #include "race.h"
 
 int value;

@@ -1,6 +1,7 @@
 // Writing under the read side: readers are not ordered with each other.
 // RACE any global:value a a
 // MAY-MISS shared: the place runs once in each thread
+// BUILD O0 O2 musl
 #include "race.h"
 
 int value;

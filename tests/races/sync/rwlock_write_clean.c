@@ -1,5 +1,6 @@
 // The write side of a rwlock orders its critical sections.
 // CLEAN
+// BUILD O0 O2 musl
 #include "race.h"
 
 int counter;
