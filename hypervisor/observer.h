@@ -174,10 +174,10 @@ class ExecutionObserver {
   virtual int OnExit(int status) = 0;
 
   // Whether the plain load or store at `ip` is an atomic operation, and whether those of the
-  // variable at `address` are, as far as debug info or the user says so. Both may be asked at any
+  // `size` bytes at `address` are, as far as debug info or the user says so. Both may be asked at any
   // time by any thread.
   virtual bool IsAtomicCode(std::uint64_t ip) = 0;
-  virtual bool IsAtomicVariable(std::uint64_t address) = 0;
+  virtual bool IsAtomicVariable(std::uint64_t address, std::uint64_t size) = 0;
   // Whether the user said that this plain load or store is no atomic operation, whatever else its
   // word is used for.
   virtual bool IsPlain(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }

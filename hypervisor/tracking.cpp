@@ -600,7 +600,7 @@ void Tracking::TellRepeatLocked(const RepeatedAccess& access) {
     const MemoryAccess read{access.address, access.size, true, false, false};
     const bool synchronises =
         access.locked || ((word_uses_.IsReadAtomically(access.address, access.size) ||
-                           word_uses_.IsAtomicVariable(access.address)) &&
+                           word_uses_.IsAtomicVariable(access.address, access.size)) &&
                           !observer_.IsPlain(access.ip, access.address));
     // Should the word turn out to be read atomically, this was such a load. What was read in an
     // epoch that is over has not seen what ends the peace.
@@ -713,7 +713,7 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   ++statistics_.checks;
   const bool by_debug_info =
       !site.locked &&
-      (site.atomic || (site.size <= kWord && word_uses_.IsAtomicVariable(access.address)));
+      (site.atomic || (site.size <= kWord && word_uses_.IsAtomicVariable(access.address, access.size)));
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);
@@ -1372,7 +1372,7 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
   const MemoryAccess& first = parts.front().access;
   const bool by_debug_info =
       !atomic && (IsAtomicCode(registers.rip) ||
-                  (first.size <= kWord && observer_.IsAtomicVariable(first.address)));
+                  (first.size <= kWord && observer_.IsAtomicVariable(first.address, first.size)));
   const bool exchanges = IsExchange(instruction);
   // Words that are only ever written atomically are read atomically; whether that is so here is
   // known once the lock is held.

@@ -7,10 +7,11 @@
 
 namespace trapline {
 
-bool WordUses::AskIfAtomicVariable(Page& page, std::uint64_t address) {
+bool WordUses::AskIfAtomicVariable(Page& page, std::uint64_t address, std::uint64_t size) {
   const std::size_t offset = address % kPageSize;
   if (page.words != nullptr && page.words->no_atomic_variable.test(offset)) return false;
-  if (observer_.IsAtomicVariable(address)) return true;
+  if (observer_.IsAtomicVariable(address, size)) return true;
+  if (observer_.IsAtomicVariable(address, 1)) return false;  // for this one
   WordsOf(page).no_atomic_variable.set(offset);
   return false;
 }

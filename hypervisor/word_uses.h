@@ -106,10 +106,10 @@ class WordUses {
   static bool IsAtomic(const Page& page, std::uint64_t word) {
     return page.has_atomic && page.words->atomic.test(word % kPageSize);
   }
-  // Whether debug info calls the variable at `address` atomic.
-  bool IsAtomicVariable(std::uint64_t address) {
+  // Whether debug info says that the bytes are of an atomic variable.
+  bool IsAtomicVariable(std::uint64_t address, std::uint64_t size) {
     Page& page = PageOf(address);
-    return page.in_module && AskIfAtomicVariable(page, address);
+    return page.in_module && AskIfAtomicVariable(page, address, size);
   }
   // Whether a plain load of `size` bytes is an atomic one because of the word's other uses.
   bool IsReadAtomically(std::uint64_t word, std::uint64_t size);
@@ -160,7 +160,7 @@ class WordUses {
   static std::size_t CachedAt(std::uint64_t address) { return address / kPageSize % kCachedPages; }
   void FillPage(Page& cached, std::uint64_t page);
   // Asks debug info unless it has denied it before.
-  bool AskIfAtomicVariable(Page& page, std::uint64_t address);
+  bool AskIfAtomicVariable(Page& page, std::uint64_t address, std::uint64_t size);
   PageWords& WordsOf(Page& page) {
     if (page.words == nullptr) [[unlikely]]
       AddWords(page);

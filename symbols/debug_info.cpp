@@ -57,6 +57,21 @@ bool IsLibraryHeader(std::string_view file) {
          file.find("/core/src/") != std::string_view::npos;
 }
 
+// Whether the function makes an object of std::atomic or its bases, which is no atomic operation
+// ([atomics.types.operations]).
+bool IsAtomicConstructor(Dwarf_Die& function) {
+  Dwarf_Attribute attribute;
+  const char* const name = dwarf_attr_integrate(&function, DW_AT_name, &attribute) != nullptr
+                               ? dwarf_formstring(&attribute)
+                               : nullptr;
+  if (name == nullptr) return false;
+  const std::string_view bare(name);
+  return (bare == "atomic" || bare.starts_with("atomic<") || bare == "__atomic_base" ||
+          bare.starts_with("__atomic_base<") || bare == "__atomic_float" ||
+          bare == "atomic_flag") &&
+         IsAtomicHeader(FileOfDeclaration(function));
+}
+
 // The functions that count shared_ptr's references: their plain loads are atomic too. Not the
 // constructors.
 bool IsReferenceCount(std::string_view mangled) {
@@ -379,7 +394,7 @@ DebugInfo::Variable DebugInfo::Described(Dwarf_Die& die, std::uint64_t begin,
     variable.type = TypeName(type);
     const TypePath path = Descend(type, address - begin);
     variable.expression = variable.name + path.suffix;
-    variable.is_atomic = path.is_atomic;
+    variable.atomic_bytes = path.atomic_bytes;
   }
   return variable;
 }
@@ -681,11 +696,12 @@ DebugInfo::Sources DebugInfo::SourceFiles() {
 bool DebugInfo::IsAtomic(std::uint64_t address) {
   Unit* unit = UnitOf(address);
   if (unit == nullptr) return false;
+  std::vector<Dwarf_Die> chain = Chain(*unit, address);
+  if (!chain.empty() && IsAtomicConstructor(chain.back())) return false;
   // Where there are lines only (-g1), or the inlined function was taken apart.
   SourceFrame innermost;
   TakeLine(*unit, address, innermost);
   if (IsAtomicHeader(innermost.file)) return true;
-  std::vector<Dwarf_Die> chain = Chain(*unit, address);
   for (std::size_t i = chain.size(); i-- > 0;) {
     const std::string file = FileOfDeclaration(chain[i]);
     if (IsAtomicHeader(file) || IsReferenceCount(LinkageName(chain[i]))) return true;

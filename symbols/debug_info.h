@@ -91,7 +91,7 @@ class DebugInfo {
     std::string type;         // of the whole
     std::string file;
     int line = 0;
-    bool is_atomic = false;  // the address lies in an atomic type
+    std::uint64_t atomic_bytes = 0;  // TypePath::atomic_bytes
   };
   std::optional<Variable> FindStatic(std::uint64_t address) { return Find(&statics_, address); }
   std::optional<Variable> FindThreadLocal(std::uint64_t offset) {

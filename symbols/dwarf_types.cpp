@@ -246,6 +246,12 @@ std::uint64_t SizeOfVariable(Dwarf_Die& die) {
 
 std::string TypeName(Dwarf_Die& type) { return NameAt(type, 0); }
 
+// What of an object of the type is left from `offset` on; not known: all.
+static std::uint64_t BytesFrom(Dwarf_Die& type, std::uint64_t offset) {
+  const std::uint64_t size = SizeAt(type, 0);
+  return size > offset ? size - offset : ~std::uint64_t{0};
+}
+
 TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
   TypePath path;
   Dwarf_Die at = type;
@@ -253,7 +259,7 @@ TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
     const int tag = dwarf_tag(&at);
     Dwarf_Die next;
     if (tag == DW_TAG_atomic_type) {
-      path.is_atomic = true;
+      path.atomic_bytes = BytesFrom(at, offset);
       break;
     }
     if (IsQualifier(tag)) {
@@ -274,7 +280,7 @@ TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
       }
     } else if (IsAggregate(tag)) {
       if (IsAtomicClass(at)) {
-        path.is_atomic = true;
+        path.atomic_bytes = BytesFrom(at, offset);
         break;
       }
       Dwarf_Die member;

@@ -27,7 +27,9 @@ std::string TypeName(Dwarf_Die& type);
 // What lies at an offset in an object.
 struct TypePath {
   std::string suffix;      // ".member[2]"; empty: the object itself
-  bool is_atomic = false;  // in a part of type _Atomic, std::atomic or their like
+  // How many bytes from there on belong to the same object of type _Atomic, std::atomic or their
+  // like; 0: it lies in none.
+  std::uint64_t atomic_bytes = 0;
 };
 TypePath Descend(Dwarf_Die& type, std::uint64_t offset);
 

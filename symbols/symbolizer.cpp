@@ -276,33 +276,34 @@ class Symbolizer::Implementation {
     return IsAtomicBySourceLocked(*module, ContentsOf(*module), pc);
   }
 
-  bool IsAtomicVariable(std::uint64_t address) {
+  bool IsAtomicVariable(std::uint64_t address, std::uint64_t size) {
     {
       const std::shared_lock lock(answers_mutex_);
       const auto known = atomic_data_.find(address);
-      if (known != atomic_data_.end()) return known->second;
+      if (known != atomic_data_.end()) return size <= known->second;
     }
     const Module* module = modules_.FindKnown(address);
     if (module == nullptr) return false;
-    bool answer = false;
+    constexpr std::uint64_t kGuard = 8;  // bytes
+    std::uint64_t answer = 0;
     {
       const std::unique_lock lock(mutex_);
       Contents& contents = ContentsOf(*module);
       const std::uint64_t offset = address - module->bias;
       if (contents.symbols) {
         const auto* symbol = contents.symbols->FindObject(offset);
-        answer = symbol != nullptr && IsGuard(symbol->name);
+        if (symbol != nullptr && IsGuard(symbol->name)) answer = kGuard;
       }
-      if (!answer && contents.debug_info) {
+      if (answer == 0 && contents.debug_info) {
         const auto variable = contents.debug_info->FindStatic(offset);
-        answer = variable && variable->is_atomic;
+        if (variable) answer = variable->atomic_bytes;
       }
     }
     const std::unique_lock lock(answers_mutex_);
     if (atomic_data_.size() >= kMaxRememberedAddresses) atomic_data_.clear();
     atomic_data_[address] = answer;
     answer_pages_.insert(PageOf(address));
-    return answer;
+    return size <= answer;
   }
 
   bool MayHoldAtomics(const Module& module) {
@@ -705,7 +706,8 @@ class Symbolizer::Implementation {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<SourceFrame>> library_frames_;
   std::map<std::uint32_t, unsigned> releases_;  // by module index
   std::shared_mutex answers_mutex_;
-  std::unordered_map<std::uint64_t, bool> atomic_code_, atomic_data_;
+  std::unordered_map<std::uint64_t, bool> atomic_code_;
+  std::unordered_map<std::uint64_t, std::uint64_t> atomic_data_;  // bytes; 0: none
   std::set<std::uint64_t> answer_pages_;  // with answers
   std::map<std::uint64_t, OrderAnswer> orders_;
   std::uint32_t orders_generation_ = 0;
@@ -773,8 +775,8 @@ bool Symbolizer::MayHoldAtomics(const Module& module) {
   return implementation_->MayHoldAtomics(module);
 }
 
-bool Symbolizer::IsAtomicVariable(std::uint64_t address) {
-  return implementation_->IsAtomicVariable(address);
+bool Symbolizer::IsAtomicVariable(std::uint64_t address, std::uint64_t size) {
+  return implementation_->IsAtomicVariable(address, size);
 }
 
 void Symbolizer::OnUnmap(std::uint64_t begin, std::uint64_t end) {

@@ -95,7 +95,7 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
     return fmt::format("debug info: it comes from {} in {}",
                        frame.function.empty() ? "code" : frame.function, frame.file);
   }
-  if (symbolizer_.IsAtomicVariable(noted.address))
+  if (symbolizer_.IsAtomicVariable(noted.address, 1))
     return fmt::format("debug info: '{}' is atomic ({})", name,
                        variable && !variable->type.empty() ? variable->type : "a guard");
   if (const auto presumed = presumed_.find(ip); presumed != presumed_.end()) {

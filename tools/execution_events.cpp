@@ -956,16 +956,16 @@ bool ExecutionEvents::IsOfStack(std::uint64_t ip) const {
   });
 }
 
-bool ExecutionEvents::IsAtomicVariable(std::uint64_t address) {
+bool ExecutionEvents::IsAtomicVariable(std::uint64_t address, std::uint64_t size) {
   const AtomicPlaces::Said said = SaidOf(0, address);
   return said != AtomicPlaces::Said::kNothing ? said == AtomicPlaces::Said::kAtomic
-                                              : symbolizer_.IsAtomicVariable(address);
+                                              : symbolizer_.IsAtomicVariable(address, size);
 }
 
 bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
   const AtomicPlaces::Said said = SaidOf(ip, address);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kPlain;
-  return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address);
+  return IsPlainLoad(ip) && !symbolizer_.IsAtomicVariable(address, 1);
 }
 
 BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {

@@ -171,7 +171,7 @@ class ExecutionEvents : public ExecutionObserver {
   void OnExecuteFailed() override;
   int OnExit(int status) override;
   bool IsAtomicCode(std::uint64_t ip) override;
-  bool IsAtomicVariable(std::uint64_t address) override;
+  bool IsAtomicVariable(std::uint64_t address, std::uint64_t size) override;
   bool IsPlain(std::uint64_t ip, std::uint64_t address) override;
   std::vector<std::uint64_t> TakeNewlyAtomicCode() override {
     return std::exchange(newly_atomic_, {});

@@ -103,7 +103,7 @@ void AskEverything(Modules& modules, const MemoryReader& memory, const Elf64_Shd
   }
   for (std::uint64_t at = kBias + data.sh_addr; at < kBias + data.sh_addr + data.sh_size; at += 4) {
     symbolizer.ResolveData(at);
-    symbolizer.IsAtomicVariable(at);
+    symbolizer.IsAtomicVariable(at, 4);
     symbolizer.ImportAt(at);
   }
   if (const Module* const module = modules.Find(first)) symbolizer.MayHoldAtomics(*module);

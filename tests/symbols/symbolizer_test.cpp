@@ -176,13 +176,16 @@ TEST_P(SymbolizerTest, AtomicOperations) {
 TEST_P(SymbolizerTest, AtomicVariables) {
   const bool known = GetParam().has_lines;
   const bool known_in_c = known && GetParam().has_atomic_types;
-  const auto is_atomic = [&](const char* name, std::uint64_t offset) {
+  const auto is_atomic = [&](const char* name, std::uint64_t offset, std::uint64_t size = 1) {
     const std::uint64_t address = unstripped_.Symbol(name).first + offset;
     modules_.Find(address);  // as after any stack was taken
-    return symbolizer_.IsAtomicVariable(address);
+    return symbolizer_.IsAtomicVariable(address, size);
   };
   EXPECT_EQ(is_atomic("names_atomic", 0), known);
   EXPECT_EQ(is_atomic("names_atomic", 3), known);
+  EXPECT_EQ(is_atomic("names_atomic", 0, 4), known);
+  EXPECT_FALSE(is_atomic("names_atomic", 0, 8)) << "more than it is";
+  EXPECT_FALSE(is_atomic("names_atomic", 2, 4)) << "more than is left of it";
   EXPECT_FALSE(is_atomic("names_sink", 0));
   EXPECT_FALSE(is_atomic("_ZN5names12plain_globalE", 0));
   EXPECT_EQ(is_atomic("_ZN5names5tableE", 16), known);
@@ -208,7 +211,7 @@ TEST_P(SymbolizerTest, NothingIsInvented) {
   ASSERT_EQ(place.frames.size(), 1u);
   EXPECT_EQ(place.frames[0], SourceFrame());
   EXPECT_FALSE(symbolizer_.IsAtomicByDebugInfo(0x1234));
-  EXPECT_FALSE(symbolizer_.IsAtomicVariable(0x1234));
+  EXPECT_FALSE(symbolizer_.IsAtomicVariable(0x1234, 1));
 }
 
 // It has atomic variables, and the guard of a static one.
