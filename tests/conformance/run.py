@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the race tests of valgrind (helgrind, drd) and GCC, unchanged, natively and under trapline, and compares verdicts.
+"""Runs the race tests of valgrind (helgrind, drd), GCC and LLVM, unchanged, natively and under trapline, and compares verdicts.
 
 fetch.sh brings the sources into the build folder. Prints a line for each test, percentages, and last
 `N passed, N failed, N skipped`; writes the table as Markdown and JSON. README.md says what expected verdicts come from.
@@ -49,17 +49,24 @@ class Suite:
 
     def build(self, test):
         """The compiler's complaint, or nothing."""
-        with self.lock:
-            lock = self.locks.setdefault(test.binary, threading.Lock())
-        with lock:
-            sanitize = ["-fsanitize=thread", "-Wno-tsan"] if self.options.oracle == "tsan" else []
-            for command, name in ([test.shared] if test.shared else []) + [(test.build, test.binary)]:
+        own = self.options.oracle == "tsan"  # which brings its own runtime
+        sanitize = ["-fsanitize=thread", "-Wno-tsan"] if own else []
+        runtime, name, link = ((), "", ()) if own or not test.runtime else test.runtime
+        steps = [(runtime, name)] if runtime else []
+        steps += [([*command, *link, *sanitize], name) for command, name in [*test.shared, (test.build, test.binary)]]
+        for command, name in steps:
+            with self.lock:
+                lock = self.locks.setdefault(name, threading.Lock())
+            with lock:
                 target = self.binaries / name
-                command = [word.format(binaries=self.binaries) for word in command]
                 if target.exists():
                     continue
-                result = subprocess.run([*command, *sanitize, "-o", str(target)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True, timeout=900, check=False)
+                command = [word.format(binaries=self.binaries) for word in command]
+                try:
+                    result = subprocess.run([*command, "-o", str(target)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                            timeout=900, check=False)
+                except FileNotFoundError:
+                    return f"no {command[0]}"
                 if result.returncode != 0:
                     return result.stdout or f"status {result.returncode}"
         return ""
@@ -159,7 +166,7 @@ def percent(part, whole):
 def write_tables(rows, options):
     """table.md and table.json; returns the summary's lines."""
     summary = []
-    for suite in ("helgrind", "drd", "gcc", "all"):
+    for suite in ("helgrind", "drd", "gcc", "llvm", "all"):
         of_suite = [row for row in rows if suite in ("all", row.test.suite)]
         judged = [row for row in of_suite if row.verdict in ("right", "wrong")]
         right = sum(row.verdict == "right" for row in judged)
@@ -171,7 +178,7 @@ def write_tables(rows, options):
                         "outside": sum(row.verdict == "outside" for row in of_suite),
                         "not run": sum(row.verdict == "not run" for row in of_suite)})
     keys = list(summary[0])
-    lines = ["# Verdicts on the race tests of valgrind and GCC", "",
+    lines = ["# Verdicts on the race tests of valgrind, GCC and LLVM", "",
              f"Policy `{options.policy}`, time limit {options.limit:.0f} s each.", "",
              "| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
     lines += ["| " + " | ".join(str(entry[key]) for key in keys) + " |" for entry in summary]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 RACE, NONE, OUTSIDE = "race", "none", "outside"
 
@@ -30,12 +31,13 @@ VALGRIND_FLAGS = {
 
 @dataclass
 class Test:
-    suite: str        # helgrind, drd, gcc
+    suite: str        # helgrind, drd, gcc, llvm
     name: str
     expected: str     # RACE, NONE or OUTSIDE
     reason: str = ""  # why outside, or why the expectation is not the suite's own
     build: tuple = () # compiler, flags, sources, libraries
-    shared: tuple = ()  # the same for a shared object that must lie beside, and its name
+    shared: list = field(default_factory=list)  # the same for shared objects that must lie beside, each with its name
+    runtime: tuple = ()  # likewise what stands for ThreadSanitizer's runtime, and the options that link it
     binary: str = ""  # file name of the program; several tests may share one
     arguments: list = field(default_factory=list)
     also: list = field(default_factory=list)  # names of tests that are the same run
@@ -71,7 +73,7 @@ def _valgrind_tests(root, tool):
         test = Test(tool, description.stem, RACE if racy else NONE, arguments=words[1:])
         code = next((path for path in (source.with_suffix(".c"), source.with_suffix(".cpp")) if path.exists()), None)
         if source.name == "dlopen_main":
-            test.shared = (["gcc", "-g", "-shared", "-fPIC", str(source.with_name("dlopen_lib.c"))], "dlopen_lib.so")
+            test.shared = [(["gcc", "-g", "-shared", "-fPIC", str(source.with_name("dlopen_lib.c"))], "dlopen_lib.so")]
         if code is None:
             test.expected, test.reason = OUTSIDE, "a program of another directory of tests"
         else:
@@ -105,19 +107,124 @@ def _gcc_tests(root):
                 test.expected = RACE
             test.binary = f"gcc-{test.name}"
             if "AnnotateBenignRaceSized" in text:
-                test.shared = (["gcc", "-shared", "-fPIC", "-w", str(root.parent / "annotations.c")], "libannotations.so")
+                test.shared = [(["gcc", "-shared", "-fPIC", "-w", str(root.parent / "annotations.c")], "libannotations.so")]
                 libraries += ["-L{binaries}", "-Wl,-rpath,{binaries}", "-lannotations"]
             test.build = (compiler, level, "-g", "-w", *flags, str(source), *more, "-pthread", "-ldl", *libraries)
+            yield test
+
+
+# Files of these names are never about the races of a program that is run.
+LLVM_OUTSIDE = {
+    "bench_*": "a benchmark",
+    "debug_*": "a test of ThreadSanitizer's interface for debuggers",
+    "ignore_lib*": "a race, and libraries of which ThreadSanitizer is told to see nothing",
+    "ignorelist*": "a test of the compiler's list of functions to leave alone",
+}
+
+# What only ThreadSanitizer has: its questions, its hooks, accesses that are told and not made, and what its compiler pass calls.
+LLVM_INTERFACE = re.compile(r"""\b(__tsan_(?:atomic\d+_\w+|default_options|flush_memory|func_entry|get_\w*(?:report|alloc)\w*|java_find|
+    locate_address|on_(?:initialize|finalize|report)|(?:read|write)\w*_pc|test_only_on_fork|unaligned_\w+)|__interceptor_\w+|
+    __sanitizer_unaligned_\w+)\s*\(""", re.X)
+
+# What REQUIRES may ask for and finds here.
+LLVM_REQUIRES = {"linux", "x86_64-target-arch", "stable-runtime", "glibc-2.30", "android-30"}
+
+# Options of ThreadSanitizer that change which races it tells of.
+LLVM_QUIET = re.compile(r"suppressions=|ignore_noninstrumented_modules=1|report_atomic_races=0")
+
+
+def _llvm_expectation(text, prefixes):
+    """RACE or NONE by the lines that FileCheck looks for, and why where their error is no race."""
+    errors = re.findall(rf"\b(?:{'|'.join(prefixes)})(?:-NEXT|-SAME|-DAG)?:\s.*?"
+                        r"(?:WARNING: ThreadSanitizer: (.*)|(data race|reported \d+ warnings))", text)
+    errors = [first or second for first, second in errors]
+    if any(error.startswith(("data race", "heap-use-after-free", "reported")) for error in errors):
+        return RACE, ""
+    return NONE, f"its error is no race: {errors[0].strip()}" if errors else ""
+
+
+def _llvm_runs(text):
+    """What the RUN lines do: programs' compilers and flags, shared objects' with the ends of their names, and runs: number of
+    the program, its arguments, and what is expected."""
+    programs, shared, runs = [], [], []
+    flag = re.compile(r"-(O\d|-?std=|[DlL]\S|f(?!sanitize|no-sanitize)|m(?!llvm)|pie|shared|rdynamic)")
+    current = None
+    for command in re.split(r"\n|&&", "\n".join(re.findall(r"RUN:(.*)", text)).replace("\\\n", " ")):
+        words = command.split()
+        if "%clang" in command:
+            flags = [word for word in words if flag.match(word)]
+            if not any(word.startswith("-O") for word in flags):
+                flags.insert(0, "-O1")
+            line = ("clang++" if "%clangxx_tsan" in command else "clang", *flags)
+            if "-shared" in flags:
+                shared.append((line, words[words.index("-o") + 1].removeprefix("%t")))
+            elif "-mllvm" in words or "-fno-sanitize-thread" in command:
+                current = None  # without a part of ThreadSanitizer, which so finds less than there is
+            else:
+                if line not in programs:
+                    programs.append(line)
+                current = programs.index(line)
+        elif "%run" in command and current is not None:
+            arguments = re.search(r"%run(?: setarch \S+ -R)? %t\S*(.*?)(?:\s2?>|\||$)", command)[1].split()
+            prefixes = ",".join(re.findall(r"-check-prefix(?:es)?[= ]([\w,%-]+)", command) or ["CHECK"]).split(",")
+            run = (current, arguments, _llvm_expectation(text, prefixes))
+            quiet = run[2][0] == NONE and LLVM_QUIET.search(command)
+            if not quiet and not any(run[:2] == other[:2] for other in runs):
+                runs.append(run)
+    return programs, shared, runs
+
+
+def _llvm_outside(source, text, runs):
+    """Why the test is not about the races of a normal program, or nothing."""
+    reason = next((reason for pattern, reason in LLVM_OUTSIDE.items() if source.match(pattern)), "")
+    unmet = [word for word in re.findall(r"[\w.-]+", " ".join(re.findall(r"REQUIRES:(.*)", text))) if word not in LLVM_REQUIRES]
+    interface = LLVM_INTERFACE.search(text)
+    if reason:
+        return reason
+    if unmet:
+        return f"not for this system, as its REQUIRES says: {unmet[0]}"
+    if interface:
+        return f"about {interface[1]}, which only ThreadSanitizer has"
+    if re.search(r"XFAIL: \*", text):
+        return "ThreadSanitizer is expected to fail"
+    if not runs:
+        return "an error, and an option of ThreadSanitizer to keep quiet about it"
+    return ""
+
+
+def _llvm_tests(root):
+    directory = root / "test" / "tsan"
+    support = Path(__file__).with_name("tsan_support.c")
+    for source in sorted(path for pattern in ("*.c", "*.cpp", "Linux/*.c", "Linux/*.cpp") for path in directory.glob(pattern)):
+        text = source.read_text(errors="replace")
+        name = str(source.relative_to(directory))
+        programs, shared, runs = _llvm_runs(text)
+        outside = _llvm_outside(source, text, runs)
+        if outside:
+            yield Test("llvm", name, OUTSIDE, outside)
+            continue
+
+        def command(line):
+            standard = ["-std=c++11"] if source.suffix == ".cpp" else []
+            return (line[0], "-g", "-w", *standard, *line[1:], "-I", str(root / "test"), "-I", str(root / "include"), str(source))
+
+        for number, (program, arguments, (expected, reason)) in enumerate(runs, 1):
+            test = Test("llvm", name + (f".{number}" if number > 1 else ""), expected, reason, arguments=arguments)
+            test.binary = "llvm-" + name.replace("/", "-") + (f".{program + 1}" if program > 0 else "")
+            test.shared = [(command(line), test.binary + end) for line, end in shared]
+            test.build = (*command(programs[program]), "-pthread", "-ldl", "-lrt")
+            test.runtime = (["gcc", "-O2", "-w", "-shared", "-fPIC", str(support)], "libtsan.so.0",
+                            ["-L{binaries}", "-Wl,-rpath,{binaries}", "-l:libtsan.so.0"])
             yield test
 
 
 def read_tests(sources, notes):
     """All tests, with what the notes say about them; tests that are the same run of the same program are one."""
     tests = [*_valgrind_tests(sources / "valgrind", "helgrind"), *_valgrind_tests(sources / "valgrind", "drd"),
-             *_gcc_tests(sources / "gcc")]
+             *_gcc_tests(sources / "gcc"), *_llvm_tests(sources / "llvm")]
     unused = set(notes)
     for test in tests:
-        for key in (test.full_name, re.sub(r"\.O[02]$", "", test.full_name)):
+        for key in (test.full_name, re.sub(r"\.(O[02]|\d)$", "", test.full_name)):
             if key in notes:
                 unused.discard(key)
                 entry = notes[key]
