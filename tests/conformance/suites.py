@@ -224,7 +224,7 @@ def read_tests(sources, notes):
              *_gcc_tests(sources / "gcc"), *_llvm_tests(sources / "llvm")]
     unused = set(notes)
     for test in tests:
-        for key in (test.full_name, re.sub(r"\.(O[02]|\d)$", "", test.full_name)):
+        for key in dict.fromkeys((re.sub(r"\.(O[02]|\d)$", "", test.full_name), test.full_name)):  # the last one wins
             if key in notes:
                 unused.discard(key)
                 entry = notes[key]
