@@ -347,7 +347,7 @@ class AddressSpace {
   MmuNotifier notifier_;
   RegionMap regions_;
   std::map<std::uint64_t, std::uint64_t> counting_parts_;  // of untracked code: start, end
-  std::vector<std::uint64_t> huge_blocks_;  // on huge pages of the host's
+  std::vector<std::uint64_t> huge_blocks_;                 // on huge pages of the host's
   std::uint64_t break_start_ = 0, break_ = 0;
   std::uint64_t stack_top_ = 0;
   MemoryLimits limits_;

@@ -57,9 +57,9 @@ class ExecutionObserver {
   // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
   virtual void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& /*is_runtime*/) {}
 
-  // [code.start, code.end) is a file's from `offset` on, to be executed. The parts of it, ascending,
-  // whose accesses count though the file's do not (`counts`: all do, and none are asked for). Their
-  // accesses come as any, and it is for the observer to tell whose they are.
+  // [code.start, code.end) is a file's from `offset` on, to be executed. The parts of it,
+  // ascending, whose accesses count though the file's do not (`counts`: all do, and none are asked
+  // for). Their accesses come as any, and it is for the observer to tell whose they are.
   virtual std::vector<Range> OnCodeMapped(const std::string& /*file*/, const Range& /*code*/,
                                           std::uint64_t /*offset*/, bool /*counts*/) {
     return {};
@@ -174,8 +174,8 @@ class ExecutionObserver {
   virtual int OnExit(int status) = 0;
 
   // Whether the plain load or store at `ip` is an atomic operation, and whether those of the
-  // `size` bytes at `address` are, as far as debug info or the user says so. Both may be asked at any
-  // time by any thread.
+  // `size` bytes at `address` are, as far as debug info or the user says so. Both may be asked at
+  // any time by any thread.
   virtual bool IsAtomicCode(std::uint64_t ip) = 0;
   virtual bool IsAtomicVariable(std::uint64_t address, std::uint64_t size) = 0;
   // Whether the user said that this plain load or store is no atomic operation, whatever else its

@@ -219,8 +219,8 @@ void RuntimeCalls::Begin(Call& call, const RegisterFile& caller, bool is_musl,
       sink.Event(TRAPLINE_RELEASE, object, function.detail, ip);
       break;
     case RuntimeCall::kReleaseRwlock:
-      sink.Event(IsHeldForWriting(object, is_musl) ? TRAPLINE_RELEASE : TRAPLINE_RELEASE_SHARED, object,
-                 function.detail, ip);
+      sink.Event(IsHeldForWriting(object, is_musl) ? TRAPLINE_RELEASE : TRAPLINE_RELEASE_SHARED,
+                 object, function.detail, ip);
       break;
     case RuntimeCall::kBarrier:
       call.value = Participants(object, is_musl);

@@ -62,8 +62,7 @@ class RuntimeCalls {
   void Enter(const StaticRuntime& runtime, const RuntimeEntry& entry, const RegisterFile& registers,
              bool on_alternate_stack, RuntimeCallSink& sink);
   bool Counts(const StaticRuntime& runtime, const Call& call) const;
-  static void Begin(Call& call, const RegisterFile& registers, bool is_musl,
-                    RuntimeCallSink& sink);
+  static void Begin(Call& call, const RegisterFile& registers, bool is_musl, RuntimeCallSink& sink);
   static void End(const Call& call, std::uint64_t rax, RuntimeCallSink& sink);
   static void Abandon(const Call& call, RuntimeCallSink& sink);
 

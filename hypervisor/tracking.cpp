@@ -712,8 +712,8 @@ void Tracking::HandleAccessLocked(ThreadId thread, ThreadState& state,
   }
   ++statistics_.checks;
   const bool by_debug_info =
-      !site.locked &&
-      (site.atomic || (site.size <= kWord && word_uses_.IsAtomicVariable(access.address, access.size)));
+      !site.locked && (site.atomic || (site.size <= kWord &&
+                                       word_uses_.IsAtomicVariable(access.address, access.size)));
   EventKind kind = ClassifyLocked(thread, access, by_debug_info, site.exchange);
   const bool plain = IsAtomic(kind) && !site.locked && observer_.IsPlain(site.rip, access.address);
   if (plain) kind = PlainKind(access);

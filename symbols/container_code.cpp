@@ -9,21 +9,24 @@
 namespace trapline {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
 // Formatted input and output are not among them: several threads may use the standard streams.
-constexpr std::array kPrefixes = {
-    "_ZNSt7__cxx1112basic_string"sv, "_ZNKSt7__cxx1112basic_string"sv, "_ZNSt3__112basic_string"sv,
-    "_ZNKSt3__112basic_string"sv, "_ZNSt8__detail15_List_node_base"sv,
-    "_ZNKSt8__detail20_Prime_rehash_policy"sv, "_ZSt11_Hash_bytes"sv};
+constexpr std::array<std::string_view, 7> kPrefixes = {"_ZNSt7__cxx1112basic_string",
+                                                       "_ZNKSt7__cxx1112basic_string",
+                                                       "_ZNSt3__112basic_string",
+                                                       "_ZNKSt3__112basic_string",
+                                                       "_ZNSt8__detail15_List_node_base",
+                                                       "_ZNKSt8__detail20_Prime_rehash_policy",
+                                                       "_ZSt11_Hash_bytes"};
 // Operators that take such a string.
-constexpr std::array kOperators = {"_ZStplI"sv, "_ZSteqI"sv, "_ZStlsI"sv};
+constexpr std::array<std::string_view, 3> kOperators = {"_ZStplI", "_ZSteqI", "_ZStlsI"};
 constexpr std::string_view kTree = "_Rb_tree_", kString = "__cxx1112basic_string";
 
-constexpr std::array kNames = {"std::__cxx11::basic_string<"sv, "std::__1::basic_string<"sv,
-                               "std::__detail::_List_node_base::"sv,
-                               "std::__detail::_Prime_rehash_policy::"sv, "std::_Hash_bytes"sv,
-                               "std::_Rb_tree_"sv};
+constexpr std::array<std::string_view, 6> kNames = {"std::__cxx11::basic_string<",
+                                                    "std::__1::basic_string<",
+                                                    "std::__detail::_List_node_base::",
+                                                    "std::__detail::_Prime_rehash_policy::",
+                                                    "std::_Hash_bytes",
+                                                    "std::_Rb_tree_"};
 
 // "_ZSt18_Rb_tree_increment..."
 bool IsOfTrees(std::string_view mangled) {

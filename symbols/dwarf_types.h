@@ -26,7 +26,7 @@ std::string TypeName(Dwarf_Die& type);
 
 // What lies at an offset in an object.
 struct TypePath {
-  std::string suffix;      // ".member[2]"; empty: the object itself
+  std::string suffix;  // ".member[2]"; empty: the object itself
   // How many bytes from there on belong to the same object of type _Atomic, std::atomic or their
   // like; 0: it lies in none.
   std::uint64_t atomic_bytes = 0;

@@ -708,7 +708,7 @@ class Symbolizer::Implementation {
   std::shared_mutex answers_mutex_;
   std::unordered_map<std::uint64_t, bool> atomic_code_;
   std::unordered_map<std::uint64_t, std::uint64_t> atomic_data_;  // bytes; 0: none
-  std::set<std::uint64_t> answer_pages_;  // with answers
+  std::set<std::uint64_t> answer_pages_;                          // with answers
   std::map<std::uint64_t, OrderAnswer> orders_;
   std::uint32_t orders_generation_ = 0;
   // Numbers of statements, by file and line; OrderAnswer::early_store.

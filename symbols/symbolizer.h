@@ -113,9 +113,10 @@ class Symbolizer {
   // IsAtomicByDebugInfo.
   bool IsAtomicBySource(std::uint64_t pc);
 
-  // Whether the `size` bytes at `address` lie in one global variable, or a member or element of one,
-  // of type _Atomic or std::atomic, or in the guard of a static local variable. What uses more than
-  // that is no operation of it. False without debug info (the guard: without symbols). Remembered. Knows modules of which some code was looked up before.
+  // Whether the `size` bytes at `address` lie in one global variable, or a member or element of
+  // one, of type _Atomic or std::atomic, or in the guard of a static local variable. What uses more
+  // than that is no operation of it. False without debug info (the guard: without symbols).
+  // Remembered. Knows modules of which some code was looked up before.
   bool IsAtomicVariable(std::uint64_t address, std::uint64_t size);
 
   // Whether there may be code or variables in the module of which the last two, BareCodeAt or the

@@ -239,9 +239,8 @@ bool ExecutionEvents::IsUntracked(std::uint64_t ip) {
 
 std::vector<Range> ExecutionEvents::OnCodeMapped(const std::string& file, const Range& code,
                                                  std::uint64_t offset, bool counts) {
-  std::erase_if(container_code_, [&](const Range& part) {
-    return part.start < code.end && code.start < part.end;
-  });
+  std::erase_if(container_code_,
+                [&](const Range& part) { return part.start < code.end && code.start < part.end; });
   std::vector<Range> parts;
   const bool said = std::any_of(untrack_.begin(), untrack_.end(),
                                 [&](const std::string& glob) { return NamesFile(glob, file); });
@@ -249,7 +248,8 @@ std::vector<Range> ExecutionEvents::OnCodeMapped(const std::string& file, const 
     for (const CodePart& part : ContainerCodeOf(file)) {
       const std::uint64_t begin = std::max(part.begin, offset);
       const std::uint64_t end = std::min(part.end, offset + (code.end - code.start));
-      if (begin < end) parts.push_back({code.start + (begin - offset), code.start + (end - offset)});
+      if (begin < end)
+        parts.push_back({code.start + (begin - offset), code.start + (end - offset)});
     }
   }
   container_code_.insert(container_code_.end(), parts.begin(), parts.end());
@@ -303,9 +303,8 @@ void ExecutionEvents::OnAccess(ThreadId thread, EventKind kind, std::uint64_t ad
   std::uint64_t place = registers.rip;
   if (const std::uint64_t made_by = in_runtime ? ip - 1 : registers.rip; IsContainerCode(made_by)) {
     // From where that is, outwards to who has called it.
-    auto frame = std::find_if(stack.begin(), stack.end(), [&](std::uint64_t pc) {
-      return pc == (in_runtime ? ip : made_by);
-    });
+    auto frame = std::find_if(stack.begin(), stack.end(),
+                              [&](std::uint64_t pc) { return pc == (in_runtime ? ip : made_by); });
     while (frame != stack.end() && (*frame == made_by || IsContainerCode(*frame - 1))) ++frame;
     if (frame != stack.end()) {
       const bool is_untracked = IsUntracked(*frame - 1);

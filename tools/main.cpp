@@ -148,9 +148,9 @@ int Run(RunOptions options, const std::string& path, const std::vector<std::stri
       }
     }
     if (options.tracking.track != Track::kNone && IsLoadedByMusl(*executable)) {
-      const std::string what = fmt::format(
-          "'{}' is linked dynamically against musl, whose threads cannot be followed",
-          executable->image_path);
+      const std::string what =
+          fmt::format("'{}' is linked dynamically against musl, whose threads cannot be followed",
+                      executable->image_path);
       if (initial) {
         Complain("trapline: {}; link it statically, or run it unchecked, by --track=none\n", what);
         return kMonitorFailure;

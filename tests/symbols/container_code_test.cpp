@@ -10,10 +10,10 @@ namespace trapline {
 namespace {
 
 TEST(ContainerCode, Names) {
-  EXPECT_TRUE(IsContainerFunction(
-      "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm"));
-  EXPECT_TRUE(IsContainerFunction(
-      "_ZNKSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE7compareERKS4_"));
+  EXPECT_TRUE(
+      IsContainerFunction("_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm"));
+  EXPECT_TRUE(
+      IsContainerFunction("_ZNKSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE7compareERKS4_"));
   EXPECT_TRUE(IsContainerFunction("_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base"));
   EXPECT_TRUE(IsContainerFunction("_ZNSt8__detail15_List_node_base7_M_hookEPS0_"));
   EXPECT_TRUE(IsContainerFunction(
