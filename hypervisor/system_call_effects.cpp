@@ -544,10 +544,11 @@ void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
   const auto descriptor = static_cast<int>(call.arguments[0]);
   if ((closes || uses) && descriptor >= 0)
     tracking.CheckDescriptor(thread.carrier(), closes, descriptor, thread.Registers());
-  // The number means another file from now on.
+  // A use of the other number, as it is done on purpose where threads may use what it meant before,
+  // but not where one may close it.
   const auto other = static_cast<int>(call.arguments[1]);
   if ((call.number == SYS_dup2 || call.number == SYS_dup3) && other != descriptor && other >= 0)
-    tracking.CheckDescriptor(thread.carrier(), true, other, thread.Registers());
+    tracking.CheckDescriptor(thread.carrier(), false, other, thread.Registers());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// dup2 closes what the number meant before: it races with another close of that.
+// dup2 gives a number another meaning: it races with a close of the number.
 // RACE any - a b
 // MAY-MISS shared: who had the descriptor first did so alone
 #include <fcntl.h>
