@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "symbols/conditional_groups.h"
 #include "symbols/source_files.h"
 #include "symbols/standing_names.h"
 
@@ -218,7 +219,10 @@ const SourceText* ProgramText::Read(const std::string& path, bool system) {
 }
 
 void ProgramText::ReadIncludes(const std::string& path, const SourceText& text, bool system) {
+  ConditionalGroups groups;
   for (const SourceText::Directive& directive : text.directives()) {
+    groups.Pass(directive);
+    if (groups.left_out()) continue;
     bool is_include = false, quoted = false;
     const std::string_view name = IncludedBy(directive, is_include, quoted);
     if (!is_include) continue;

@@ -21,6 +21,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+
+import harness  # noqa: E402
+
 SKIPPED = 77  # kSkipped of guest.h
 
 
@@ -77,7 +81,7 @@ def describe(status):
     if status is None:
         return "out of time"
     if status < 0:
-        return "death by " + signal.Signals(-status).name
+        return "death by " + harness.signal_name(-status)
     return f"exit {status}"
 
 

@@ -18,6 +18,14 @@ DEFAULT_TRAPLINE = ROOT / "build" / "bin" / "trapline"
 MARKER = "TRAPLINE_TEST_MARKER"  # environment variable by which processes of a run are found again
 
 
+def signal_name(number):
+    """Those that the C library keeps for itself, 32 and 33, have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 @dataclass
 class Outcome:
     """How one process ended. `status` is negative for death by a signal, as in subprocess."""
@@ -33,7 +41,7 @@ class Outcome:
         if self.timed_out:
             return f"stopped after {self.seconds:.0f} s (time limit)"
         if self.status < 0:
-            return f"killed by {signal.Signals(-self.status).name}"
+            return f"killed by {signal_name(-self.status)}"
         return f"exit status {self.status}"
 
 

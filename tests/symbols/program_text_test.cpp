@@ -171,6 +171,30 @@ TEST_F(ProgramTextTest, NothingIsBelievedIfSomethingIsMissing) {
   EXPECT_FALSE(ProgramText({whole}, {}, 1).complete());
 }
 
+// What portable programs include on other systems is not there, and not missing.
+TEST_F(ProgramTextTest, OtherSystemsHeadersAreNotMissing) {
+  const auto is_whole = [&](const std::string& before, const std::string& behind) {
+    return Of(Write("a.c", before + "\n#include <of_another.h>\n" + behind)).complete();
+  };
+  EXPECT_TRUE(is_whole("#ifdef _WIN32", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if defined(__APPLE__) || defined __FreeBSD__", "#else\n#endif\n"));
+  EXPECT_TRUE(is_whole("#if defined(_MSC_VER) && _MSC_VER", "#endif\n"));
+  EXPECT_TRUE(is_whole("#ifndef _WIN32\n#include <stdio.h>\n#else", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if !defined(_WIN32)\n#elif defined(ANYTHING)", "#endif\n"));
+  EXPECT_TRUE(is_whole("#ifdef __linux__\n#else\n#if 1", "#endif\n#endif\n"));
+  EXPECT_TRUE(is_whole("#if 0", "#endif\n"));
+  EXPECT_FALSE(is_whole("#ifdef __linux__", "#endif\n"));
+  EXPECT_FALSE(is_whole("#ifndef _WIN32", "#endif\n"));
+  EXPECT_FALSE(is_whole("#ifdef _WIN32\n#else", "#endif\n"));
+  EXPECT_FALSE(is_whole("#ifdef _WIN32\n#endif", ""));
+  EXPECT_FALSE(is_whole("#if defined(_WIN32) || defined(WITH_IT)", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if _WIN32 == 0", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if defined(_WIN32) || 1 && 1", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if !(", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if defined(", "#endif\n"));
+  EXPECT_FALSE(is_whole("#endif\n#else\n#elif 0", ""));
+}
+
 TEST_F(ProgramTextTest, OrdersWhereNothingElseIsAtomic) {
   const std::string file = Write("main.c",
                                  "#define READ(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)\n"
