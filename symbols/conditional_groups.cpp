@@ -43,35 +43,18 @@ class Condition {
 
   Truth Value() {
     Truth value = Term();
-    const std::string_view operation = Next();
-    while (known_ && at_ < tokens_.size()) {
-      if (operation != "||" && operation != "&&") return Truth::kMaybe;
-      if (!Take(operation)) return Truth::kMaybe;
+    if (!known_ || at_ == tokens_.size()) return known_ ? value : Truth::kMaybe;
+    const std::string_view operation = tokens_[at_].text;
+    if (operation != "||" && operation != "&&") return Truth::kMaybe;
+    while (Is(operation)) {
+      ++at_;
       const Truth other = Term();
       value = operation == "||" ? Or(value, other) : And(value, other);
     }
-    return known_ ? value : Truth::kMaybe;
+    return known_ && at_ == tokens_.size() ? value : Truth::kMaybe;
   }
 
  private:
-  // The operator that comes next; empty: none of the two.
-  std::string_view Next() const {
-    if (at_ + 1 >= tokens_.size()) return {};
-    for (const std::string_view operation : {std::string_view("||"), std::string_view("&&")}) {
-      const bool in_one = tokens_[at_].text == operation;
-      const bool in_two =
-          tokens_[at_].text == operation.substr(1) && tokens_[at_ + 1].text == operation.substr(1);
-      if (in_one || in_two) return operation;
-    }
-    return {};
-  }
-
-  bool Take(std::string_view operation) {
-    if (Next() != operation) return false;
-    at_ += tokens_[at_].text == operation ? 1 : 2;
-    return true;
-  }
-
   Truth Term() {
     bool negates = false;
     for (; Is("!"); ++at_) negates = !negates;

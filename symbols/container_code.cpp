@@ -37,20 +37,6 @@ bool IsOfTrees(std::string_view mangled) {
          mangled.substr(name).starts_with(kTree);
 }
 
-// Where in the file `address` is; none: -1.
-std::uint64_t OffsetOf(const ElfFile& file, std::uint64_t address) {
-  std::size_t count = 0;
-  if (elf_getphdrnum(file.elf(), &count) != 0) return ~std::uint64_t{0};
-  for (std::size_t i = 0; i < count; ++i) {
-    GElf_Phdr header;
-    if (gelf_getphdr(file.elf(), static_cast<int>(i), &header) == nullptr) continue;
-    if (header.p_type == PT_LOAD && address >= header.p_vaddr &&
-        address - header.p_vaddr < header.p_filesz)
-      return address - header.p_vaddr + header.p_offset;
-  }
-  return ~std::uint64_t{0};
-}
-
 }  // namespace
 
 bool IsContainerFunction(std::string_view mangled) {
@@ -84,8 +70,8 @@ std::vector<CodePart> ContainerCodeOf(const std::string& path) {
     }
     const char* const text = elf_strptr(file->elf(), header.sh_link, symbol.st_name);
     if (text == nullptr || !IsContainerFunction(text)) continue;
-    const std::uint64_t begin = OffsetOf(*file, symbol.st_value);
-    if (begin != ~std::uint64_t{0}) parts.push_back({begin, begin + symbol.st_size});
+    if (const auto loaded = file->LoadedAt(symbol.st_value))
+      parts.push_back({loaded->offset, loaded->offset + symbol.st_size});
   }
   std::sort(parts.begin(), parts.end(),
             [](const CodePart& a, const CodePart& b) { return a.begin < b.begin; });

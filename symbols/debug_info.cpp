@@ -60,10 +60,7 @@ bool IsLibraryHeader(std::string_view file) {
 // Whether the function makes an object of std::atomic or its bases, which is no atomic operation
 // ([atomics.types.operations]).
 bool IsAtomicConstructor(Dwarf_Die& function) {
-  Dwarf_Attribute attribute;
-  const char* const name = dwarf_attr_integrate(&function, DW_AT_name, &attribute) != nullptr
-                               ? dwarf_formstring(&attribute)
-                               : nullptr;
+  const char* const name = dwarf_diename(&function);
   if (name == nullptr) return false;
   const std::string_view bare(name);
   return (bare == "atomic" || bare.starts_with("atomic<") || bare == "__atomic_base" ||

@@ -119,21 +119,27 @@ bool ElfFile::Read(std::uint64_t offset, void* out, std::size_t size) const {
   return pread(descriptor_, out, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-std::size_t ElfFile::ReadLoaded(std::uint64_t address, void* out, std::size_t size) const {
+std::optional<ElfFile::Loaded> ElfFile::LoadedAt(std::uint64_t address) const {
   std::size_t count = 0;
-  if (elf_getphdrnum(elf_, &count) != 0) return 0;
+  if (elf_getphdrnum(elf_, &count) != 0) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     GElf_Phdr segment;
-    if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr) return 0;
+    if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr) return std::nullopt;
     if (segment.p_type != PT_LOAD || address < segment.p_vaddr ||
         address - segment.p_vaddr >= segment.p_filesz) {
       continue;
     }
-    const std::uint64_t offset = address - segment.p_vaddr;
-    size = std::min<std::size_t>(size, segment.p_filesz - offset);
-    return Read(segment.p_offset + offset, out, size) ? size : 0;
+    const std::uint64_t within = address - segment.p_vaddr;
+    return Loaded{segment.p_offset + within, segment.p_filesz - within};
   }
-  return 0;
+  return std::nullopt;
+}
+
+std::size_t ElfFile::ReadLoaded(std::uint64_t address, void* out, std::size_t size) const {
+  const auto loaded = LoadedAt(address);
+  if (!loaded) return 0;
+  size = std::min<std::size_t>(size, loaded->size);
+  return Read(loaded->offset, out, size) ? size : 0;
 }
 
 std::string ElfFile::BuildId() const {

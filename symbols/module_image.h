@@ -5,6 +5,7 @@
 #include <gelf.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ class ElfFile {
   Elf* elf() const { return elf_; }
   // Bytes of the file; false if not all of them are there, or it is none on disk.
   bool Read(std::uint64_t offset, void* out, std::size_t size) const;
+  // Where the bytes are that it puts at `address` when it is loaded, and how many go on from there;
+  // nothing: it puts none there.
+  struct Loaded {
+    std::uint64_t offset = 0, size = 0;
+  };
+  std::optional<Loaded> LoadedAt(std::uint64_t address) const;
   // What the file puts at `address` when it is loaded, at most `size` bytes; returns how many.
   std::size_t ReadLoaded(std::uint64_t address, void* out, std::size_t size) const;
   // By the note sections (a debug file has no program headers to rely on); empty: none.

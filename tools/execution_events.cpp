@@ -497,9 +497,12 @@ bool ExecutionEvents::MayRepeat(ThreadId thread, EventKind kind, std::uint64_t a
 void ExecutionEvents::OnCachedRuntimeAccess(ThreadId thread, EventKind kind, std::uint64_t address,
                                             std::uint64_t size, std::uint64_t ip,
                                             std::uint32_t frame) {
+  const bool by_container = IsContainerCode(ip - 1);
+  if (!by_container && IsUntracked(ip - 1)) return;
   // The calls from the one that returns to `ip` on are the runtime's own.
   frame = contexts_.CallerOf(frame, ip);
-  if (IsContainerCode(--ip) ? !GiveToCaller(ip, frame) : IsUntracked(ip)) return;
+  --ip;
+  if (by_container && !GiveToCaller(ip, frame)) return;
   Event access{};
   access.kind = kind;
   access.thread = thread;
