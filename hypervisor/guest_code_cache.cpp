@@ -10,6 +10,7 @@
 #include "guest-agent/fast_repeats.h"
 #include "hypervisor/clock.h"
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/virtual_tables.h"
 
 namespace trapline {
 namespace {
@@ -92,6 +93,7 @@ void GuestCodeCache::MakeHalf(Coverage coverage, unsigned number) {
   };
   options.instrument = [this, coverage](std::uint64_t rip) { return InstrumentAt(coverage, rip); };
   options.is_atomic = rules_.is_atomic;
+  options.table_pointers = PointersToVirtualTables();
   options.after_atomic = true;
   options.handler =
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));

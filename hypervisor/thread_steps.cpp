@@ -9,6 +9,7 @@
 #include "hypervisor/string_instructions.h"
 #include "hypervisor/tracking.h"
 #include "hypervisor/vcpu_registers.h"
+#include "hypervisor/virtual_tables.h"
 
 namespace trapline {
 namespace {
@@ -71,7 +72,8 @@ bool GuestThread::StartStep(bool chained, std::uint64_t fault_address, bool writ
   const bool is_runtime =
       instruction && runtime_calls_.LetThrough(tracking, *instruction, registers);
   if (instruction) {
-    if (!is_runtime && NeedsVectors(*instruction)) {
+    if (!is_runtime &&
+        (NeedsVectors(*instruction) || StoresVectorOverTables(*instruction, registers))) {
       Detach();
       registers = Registers();
       registers.xsave = reinterpret_cast<const unsigned char*>(carrier_->vector_state());

@@ -6,6 +6,7 @@
 #include "hypervisor/clock.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
+#include "hypervisor/virtual_tables.h"
 
 namespace trapline {
 namespace {
@@ -1344,7 +1345,9 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
                      const RegisterFile& registers, bool& holds_atomic_lock) {
   holds_atomic_lock = false;
   const MemoryAccessList accesses = Accesses(instruction, registers);
-  const bool only_reads = OnlyReadsMemory(instruction);
+  const bool only_reads =
+      OnlyReadsMemory(instruction) ||
+      (accesses.size() == 1 && StoresVirtualTablesAgain(instruction, registers, accesses[0]));
   struct Part {
     MemoryAccess access;
     bool whole;
@@ -1357,7 +1360,10 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
       MemoryAccess part = access;
       part.address = space_.Canonical(range.start);
       part.size = range.end - range.start;
-      if (only_reads) part.write = false;
+      if (only_reads) {
+        part.read = true;
+        part.write = false;
+      }
       parts.push_back({part, part.size == access.size});
       atomic = atomic || access.atomic;
     }

@@ -21,6 +21,7 @@
 #include "translator/access_site.h"
 #include "translator/address_map.h"
 #include "translator/cache_thread.h"
+#include "translator/constant_registers.h"
 #include "translator/instruction.h"
 #include "translator/memory_access.h"
 
@@ -74,12 +75,13 @@ struct LeavingOut {
 };
 
 struct TranslatorOptions {
-  // Copies up to `size` bytes of code at `address`; the number of bytes that could be read.
-  std::function<std::size_t(std::uint64_t address, std::uint8_t* to, std::size_t size)> read_code;
+  CodeReader read_code;
   // What the instruction at `rip` needs; kCheck for every one if empty.
   std::function<Instrument(std::uint64_t rip)> instrument;
   // Whether the plain load or store at `rip` is an atomic operation; none if empty.
   std::function<bool(std::uint64_t rip)> is_atomic;
+  // Where a store of such a pointer changes nothing, it counts as a load; none if empty.
+  TablePointers table_pointers;
   // With `leaving_out`: AccessSite::cold of the instruction at `rip`, in place of its cold_checks.
   std::function<std::int16_t(std::uint64_t rip)> cold_checks;
   // Atomic operations call the handler a second time when they are done, with a site whose `done`

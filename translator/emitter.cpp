@@ -28,6 +28,13 @@ void Emitter::Absolute(std::uint8_t opcode, std::uint8_t reg, std::uint64_t addr
   Imm32(address);
 }
 
+void Emitter::StoreVector(std::uint8_t reg, std::uint64_t address) {
+  assert(address < 0x80000000);
+  if (reg >= 8) Bytes({0x44});
+  Bytes({0x0f, 0x11, Modrm(0, reg, 4), 0x25});  // movups
+  Imm32(address);
+}
+
 void Emitter::StoreAbsoluteImm(std::uint64_t address, std::uint32_t value) {
   Bytes({kRexW, 0xc7, 0x04, 0x25});
   Imm32(address);

@@ -35,6 +35,8 @@ class Emitter {
   // 64-bit moves between a general register and memory at an absolute address below 2 GiB.
   void StoreAbsolute(std::uint8_t reg, std::uint64_t address) { Absolute(0x89, reg, address); }
   void LoadAbsolute(std::uint8_t reg, std::uint64_t address) { Absolute(0x8b, reg, address); }
+  // The low 16 bytes of a vector register, 0 to 15.
+  void StoreVector(std::uint8_t reg, std::uint64_t address);
   // The 32-bit value, sign-extended to 64 bits.
   void StoreAbsoluteImm(std::uint64_t address, std::uint32_t value);
   void AddAbsolute(std::uint8_t reg, std::uint64_t address) {

@@ -81,6 +81,7 @@ void RegionBuilder::Restart(std::uint64_t address) {
   numbers_.Clear();
   links_.clear();
   out_of_line_.clear();
+  tables_.Clear();
   mappings_.clear();
   state_ = {};
   kept_ = kNoRegister;
@@ -159,6 +160,7 @@ void RegionBuilder::SortItems() {
 
 void RegionBuilder::Emit() {
   FindLeaders();
+  if (options_.table_pointers.is_one) FindTablePointerStores();
   FindLoops();
   if (options_.filter) FindLiveFlags();
   for (Item& item : items_) {
@@ -204,8 +206,11 @@ void RegionBuilder::Emit() {
     }
   }
   group_ = {};
-  for (const auto& part : out_of_line_)
+  // What is out of line may have checks that are out of line.
+  for (std::size_t i = 0; i < out_of_line_.size(); ++i) {
+    const auto part = out_of_line_[i];
     std::visit([this](const auto& kind) { EmitOutOfLine(kind); }, part);
+  }
   for (PendingLink& link : links_) {
     link.stub = out_.here();
     Begin(link.target, link.kept);
@@ -319,6 +324,31 @@ void RegionBuilder::FindLeaders() {
     expected = item.next();
   }
   FindItem(first_)->leader = true;
+}
+
+void RegionBuilder::FindTablePointerStores() {
+  ConstantRegisters registers;
+  constants_.clear();
+  stores_.clear();
+  bool from_before = false;
+  for (Item& item : items_) {
+    if (item.leader) registers.Clear();
+    if (!item.valid) continue;
+    if (item.check && !item.atomic && !item.report) {
+      const ConstantWords words = registers.Words(StoredBy(item.in, item.bytes));
+      if (words.count != 0 && !words.Has(ConstantWord::Kind::kComputed)) {
+        stores_.emplace_back(&item, words);
+        from_before |= words.Has(ConstantWord::Kind::kUnknown);
+      }
+    }
+    const ConstantWords made = registers.Follow(item.in, item.bytes, item.rip, item.written);
+    if (made.count != 0) constants_.push_back(made);
+  }
+  if (stores_.empty()) return;
+  for (const ConstantWords& words : constants_) tables_.Add(words);
+  if (from_before) tables_.AddBefore(options_.read_code, first_);
+  if (tables_.found().empty()) return;
+  for (const auto& [item, words] : stores_) item->may_store_tables = tables_.MayHold(words);
 }
 
 void RegionBuilder::FindLoops() {

@@ -13,6 +13,7 @@
 
 #include "translator/address_map.h"
 #include "translator/code_cache.h"
+#include "translator/constant_registers.h"
 #include "translator/emitter.h"
 #include "translator/instruction.h"
 #include "translator/register_use.h"
@@ -41,7 +42,8 @@ inline bool IsString(const Instruction& in) {
 // thread-safe; for one region after the other, in the same memory.
 class RegionBuilder {
  public:
-  explicit RegionBuilder(CodeCache& cache) : cache_(cache), options_(cache.options_), out_(0) {}
+  explicit RegionBuilder(CodeCache& cache)
+      : cache_(cache), options_(cache.options_), out_(0), tables_(options_.table_pointers) {}
 
   // Begins another region, at this cache address.
   void Restart(std::uint64_t address);
@@ -67,6 +69,7 @@ class RegionBuilder {
     bool flags_live = false;          // from here on
     bool leader = false;              // something other than its predecessor may go to it
     std::uint8_t kept = kNoRegister;  // of a leader: by FindLoops
+    bool may_store_tables = false;    // pointers to those of tables_
     // Of `in`, since they are asked for often.
     FlagUse flag_use = FlagUse::kMayRead;
     std::uint16_t named = 0;
@@ -140,6 +143,10 @@ class RegionBuilder {
 
   void FindLeaders();
 
+  // Finds stores of pointers to tables of virtual functions: what they store may be one that the
+  // code names, near by.
+  void FindTablePointerStores();
+
   // In the blocks of a loop one scratch register is saved from end to end, and branches between
   // them leave it so: saved and restored in each block it would go through memory in every round.
   // Where the loop's instructions name them all, the loops within it have one each, if theirs do
@@ -207,6 +214,10 @@ class RegionBuilder {
   // to = the address in `address`, which is in its slot if that is rax and the flags are there.
   void CopyAddress(std::uint8_t to, std::uint8_t address);
 
+  // Of a store of pointers to tables of virtual functions: it counts as a load where they are there
+  // already.
+  void EmitTablePointerCheck(const Item& item);
+
   // Every access is looked for in the filter; out of line is what becomes of those not found.
   void EmitFilterCheck(const Item& item, const MemoryOperand& operand, const MemoryOperand& seen,
                        const AccessSite* placed);
@@ -256,12 +267,22 @@ class RegionBuilder {
     Mapping before;
     std::uint64_t rip;
   };
+  // A store that changes nothing, of what may be pointers to tables of virtual functions.
+  struct StoreOfSame {
+    const Item* item;
+    std::uint32_t jump;
+    Mapping at_check;
+    std::uint8_t address, word;  // a scratch register each; rcx is one, too
+    std::uint64_t other;         // where it goes on if they are none
+    std::uint64_t back;          // and when it has been told of
+  };
   void EmitOutOfLine(const LoopEntry& entry);
   void EmitOutOfLine(const LoopExit& exit);
   void EmitOutOfLine(const SlowAccess& access);
   // It is looked for in the filter and, if it is not there, told.
   void EmitOutOfLine(const Telling& telling);
   void EmitOutOfLine(const TrapFlagStep& step);
+  void EmitOutOfLine(const StoreOfSame& store);
   // What `telling` jumps to from here, and goes on at.
   void TellOutOfLine(Telling telling);
   // Asks for the sectors themselves: goes back, with the state as it was at the check, if they are
@@ -411,7 +432,12 @@ class RegionBuilder {
   std::vector<Item> discovered_;  // the same as they were found
   AddressMap numbers_;            // 1 + those of items
   std::vector<PendingLink> links_;
-  std::vector<std::variant<LoopEntry, LoopExit, SlowAccess, Telling, TrapFlagStep>> out_of_line_;
+  NamedTables tables_;
+  // Of FindTablePointerStores, whose memory is used again.
+  std::vector<ConstantWords> constants_;
+  std::vector<std::pair<Item*, ConstantWords>> stores_;
+  std::vector<std::variant<LoopEntry, LoopExit, SlowAccess, Telling, TrapFlagStep, StoreOfSame>>
+      out_of_line_;
   std::vector<Mapping> mappings_;
   Mapping state_;
   std::uint8_t kept_ = kNoRegister;  // KeptAt the block that is being emitted

@@ -491,8 +491,88 @@ bool RegionBuilder::FlagsLiveOutside(std::uint64_t rip) {
   return true;
 }
 
+void RegionBuilder::EmitTablePointerCheck(const Item& item) {
+  const StoredValue stored = StoredBy(item.in, item.bytes);
+  const MemoryOperand& operand = item.in.operands[0];
+  const std::uint64_t vector = StackTop() - 16;
+  RestoreAll();
+  StoreOfSame same{};
+  same.item = &item;
+  same.address = Scratch(item, 0);
+  same.word = Scratch(item, 1);
+  Save(same.address);
+  EmitAddress(item, operand, same.address, same.word);
+  Save(same.word);
+  if (stored.in_vector()) out_.StoreVector(stored.reg, vector);
+  Save(kRcx);
+  same.at_check = state_;
+  std::uint32_t other = 0;
+  for (unsigned i = 0; i < stored.words(); ++i) {
+    if (stored.in_vector()) {
+      const bool high = stored.source == StoredValue::Source::kVectorHigh || i != 0;
+      out_.LoadAbsolute(same.word, vector + (high ? 8 : 0));
+    } else if (stored.source == StoredValue::Source::kImmediate) {
+      out_.MoveImm(same.word, stored.immediate);
+    } else if (stored.reg != kRcx) {
+      out_.Move(same.word, stored.reg);
+    } else {
+      out_.LoadAbsolute(same.word, Saved(kRcx));
+    }
+    out_.WithBase(0x8b, kRcx, same.address, static_cast<std::int32_t>(8 * i), true);
+    out_.Not(kRcx);
+    out_.LeaSum(kRcx, same.word, kRcx, 1);  // the difference
+    const bool last = i + 1 == stored.words();
+    // jrcxz over a jump to where they are not the same, which is short if that is the next
+    out_.Bytes({0xe3, static_cast<std::uint8_t>(last ? 2 : 5)});
+    if (last) {
+      out_.Bytes({0xeb, 5});
+      same.jump = out_.Jump();
+    } else {
+      other = out_.Jump();
+    }
+  }
+  same.other = out_.here();
+  if (other != 0) out_.SetDisplacement(other, same.other);
+  RestoreAll();
+  EmitSimpleCheck(item, operand);
+  // It need not have been checked as a write.
+  for (Checked& checked : checked_) checked.write &= checked.site->rip != item.rip;
+  RestoreAll();
+  same.back = out_.here();
+  out_of_line_.push_back(same);
+}
+
+void RegionBuilder::EmitOutOfLine(const StoreOfSame& store) {
+  const Item& item = *store.item;
+  out_.SetDisplacement(store.jump, out_.here());
+  state_ = store.at_check;
+  Mark();
+  for (unsigned i = 0; i < StoredBy(item.in, item.bytes).words(); ++i) {
+    out_.WithBase(0x8b, store.word, store.address, static_cast<std::int32_t>(8 * i), true);
+    out_.Not(store.word);
+    std::vector<std::uint32_t> found;
+    for (const std::uint64_t table : tables_.found()) {
+      out_.MoveImm(kRcx, table);
+      out_.LeaSum(kRcx, kRcx, store.word, 1);
+      out_.Bytes({0xe3, 2, 0xeb, 5});  // jrcxz over a short jump to the next
+      found.push_back(out_.Jump());
+    }
+    out_.JumpTo(store.other);
+    for (const std::uint32_t jump : found) out_.SetDisplacement(jump, out_.here());
+  }
+  RestoreAll();
+  checked_.clear();
+  MemoryOperand operand = item.in.operands[0];
+  operand.reads = true;
+  operand.writes = false;
+  EmitSimpleCheck(item, operand);
+  RestoreAll();
+  out_.JumpTo(store.back);
+}
+
 void RegionBuilder::EmitChecks(const Item& item) {
   if (!item.check) return;
+  if (item.may_store_tables) return EmitTablePointerCheck(item);
   const auto operands = item.in.memory();
   if (std::all_of(operands.begin(), operands.end(), IsSimple)) {
     for (const MemoryOperand& operand : operands) EmitSimpleCheck(item, operand);

@@ -610,6 +610,77 @@ unsigned HandledIn(const TranslatorOptions& options, const void* function,
   return g_handled;
 }
 
+// Stores of pointers that the code names: a word, two of them, one that is kept over a call and one
+// that was made before the code begins.
+extern "C" void StoreTables(std::uint64_t* object);
+extern "C" void StoreGiven(std::uint64_t* object, std::uint64_t pointer);
+extern "C" const std::uint64_t g_tables[8];
+__asm__(R"(
+    .section .rodata
+    .balign 16
+g_tables: .zero 64
+    .text
+    lea g_tables(%rip), %r8
+StoreGiven:
+    mov %rsi, (%rdi)
+    ret
+StoreTables:
+    push %rbx
+    lea 16+g_tables(%rip), %rbx
+    lea 16(%rbx), %rdx
+    call 1f
+    mov %rbx, (%rdi)
+    movq %rbx, %xmm3
+    movq %rdx, %xmm11
+    punpcklqdq %xmm11, %xmm3
+    movups %xmm3, 8(%rdi)
+    movq $1, 24(%rdi)
+    pop %rbx
+1:  ret
+)");
+TEST(CodeCache, StoresOfTablePointers) {
+  const std::uint64_t tables = Value(g_tables);
+  std::uint64_t object[4];
+  TranslatorOptions options;
+  options.table_pointers = {[](std::uint64_t, std::uint64_t&) { return false; },
+                            [&](std::uint64_t word) { return word - tables < sizeof g_tables; }};
+  // 'w' for each access to the object that writes it, 'r' for each that does not.
+  const auto accesses = [&](const void* function, const Arguments& arguments) {
+    const TracedRun run = RunInCache(function, arguments, options);
+    EXPECT_EQ(run.failure, "");
+    std::string kinds;
+    for (const auto& [rip, access] : run.accesses) {
+      if (access.address - Value(object) < sizeof object) kinds += access.write ? 'w' : 'r';
+    }
+    return kinds;
+  };
+  const auto store_all = [&] { return accesses(Pointer(StoreTables), {Value(object)}); };
+  std::fill(std::begin(object), std::end(object), 0);
+  EXPECT_EQ(store_all(), "www");
+  EXPECT_EQ(object[0], tables + 16);
+  EXPECT_EQ(object[1], tables + 16);
+  EXPECT_EQ(object[2], tables + 32);
+  EXPECT_EQ(object[3], 1u);
+  EXPECT_EQ(store_all(), "rrw");
+  object[2] = 0;
+  EXPECT_EQ(store_all(), "rww");
+  object[1] = tables + 24;
+  EXPECT_EQ(store_all(), "rww");
+  object[0] = tables + 8;
+  EXPECT_EQ(store_all(), "wrw");
+
+  const auto store = [&](std::uint64_t pointer) {
+    return accesses(Pointer(StoreGiven), {Value(object), pointer});
+  };
+  EXPECT_EQ(store(tables), "w");
+  EXPECT_EQ(store(tables), "r");
+  EXPECT_EQ(store(12), "w");
+  EXPECT_EQ(store(12), "w");
+  options.table_pointers = {};
+  EXPECT_EQ(store(tables), "w");
+  EXPECT_EQ(store(tables), "w");
+}
+
 // Hot code does not tell of settled sectors, and of an access to two only if both are.
 TEST(CodeCache, LeavingOut) {
   constexpr std::size_t kUses = 1u << 23;

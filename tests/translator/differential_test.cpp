@@ -861,6 +861,23 @@ TEST_F(Sequences, OnlyRewritten) {
   Run(Count(), true);
 }
 
+// Stores of one or two words are compared with what is there, wherever constants are near by. What
+// faults does so by that load.
+TablePointers AnyWords() {
+  return {[](std::uint64_t address, std::uint64_t& word) {
+            word = address;
+            return true;
+          },
+          [](std::uint64_t) { return true; }};
+}
+
+TEST_F(Sequences, TablePointers) {
+  TranslatorOptions options;
+  options.table_pointers = AnyWords();
+  MakeCache(options);
+  Run(2 * Count(), false, Form::kBranches);
+}
+
 // The filter: the handler lets every second access be skipped from then on.
 CodeCache* g_filtered = nullptr;
 unsigned long long g_handled = 0;
@@ -920,9 +937,10 @@ class FilteredSequences : public Sequences {
     for (unsigned i = 0; i < 8; ++i)
       cache_->thread().signature[i] = (8ull + i) << CacheThread::kSignatureShift;
   }
-  void WithFilter(Form form) {
+  void WithFilter(Form form, const TablePointers& table_pointers = {}) {
     TranslatorOptions options;
     options.handler = HandleAndFilter;
+    options.table_pointers = table_pointers;
     MakeFilteredCache(options);
     Run(Count(), false, form);
     EXPECT_GT(g_handled, 1000u);
@@ -976,6 +994,7 @@ class FilteredSequences : public Sequences {
 TEST_F(FilteredSequences, Filter) { WithFilter(Form::kStraightOn); }
 TEST_F(FilteredSequences, FilterAndBranches) { WithFilter(Form::kBranches); }
 TEST_F(FilteredSequences, FilterAndOneBase) { WithFilter(Form::kOneBase); }
+TEST_F(FilteredSequences, FilterAndTablePointers) { WithFilter(Form::kBranches, AnyWords()); }
 TEST_F(FilteredSequences, LeavingOut) { WithSectors(Form::kStraightOn); }
 TEST_F(FilteredSequences, LeavingOutAndBranches) { WithSectors(Form::kBranches); }
 TEST_F(FilteredSequences, LeavingOutAndOneBase) { WithSectors(Form::kOneBase); }
