@@ -789,6 +789,10 @@ void Tracking::CheckCached(Carrier& carrier, const AccessSite& site,
   for (MemoryAccess access : accesses) {
     NoteStorageLocked(thread, states_[thread], access.address);
     access.address = space_.Canonical(access.address);
+    if (site.done) {
+      AcquireLocked(thread, access.address, access.size);
+      continue;
+    }
     const EventKind kind = ClassifyLocked(thread, access, false, site.exchange);
     AcquireForAccessLocked(thread, access, kind, site.rip);
     EmitLocked(carrier, access, registers, kind);

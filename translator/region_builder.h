@@ -338,6 +338,8 @@ class RegionBuilder {
 
   ElementSites ElementSitesOf(const Item& item, const AccessSite& all) const;
   AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const;
+  // Of all that the instruction touches, which its registers tell.
+  AccessSite SiteByRegisters(const Item& item);
 
   // The atomic operation is done: who waits for it may have to hear of that, too.
   void EmitAfterAtomic(const Item& item);

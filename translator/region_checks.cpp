@@ -407,15 +407,18 @@ AccessSite RegionBuilder::SiteOf(const Item& item, const MemoryOperand& operand)
 void RegionBuilder::EmitAfterAtomic(const Item& item) {
   if (!options_.after_atomic || !item.atomic || !item.check) return;
   const auto operands = item.in.memory();
-  if (operands.size() != 1 || !IsSimple(operands[0]) || !operands[0].reads) return;
-  AccessSite site = SiteOf(item, operands[0]);
+  if (operands.size() != 1 || !operands[0].reads) return;
+  const bool simple = IsSimple(operands[0]);
+  RestoreThose(simple ? 0 : ~0u);
+  AccessSite site = simple ? SiteOf(item, operands[0]) : SiteByRegisters(item);
   site.done = true;
-  // Its address is still in CacheThread::access_address, so nobody may come in between.
+  // Its address is still in CacheThread::access_address, or has yet to be told: nobody may come in
+  // between.
   state_.unrecoverable = true;
   ToSlowStack();
   out_.Bytes({0x68});  // push $imm32
   out_.Imm32(AddressOf(cache_.NewSite(site)));
-  out_.CallTo(cache_.slow_stub_);
+  out_.CallTo(simple ? cache_.slow_stub_ : cache_.full_slow_stub_);
   state_.unrecoverable = false;
   FromSlowStack();
 }
@@ -579,13 +582,7 @@ void RegionBuilder::EmitChecks(const Item& item) {
     return;
   }
   RestoreAll();
-  AccessSite site;
-  site.rip = item.rip;
-  site.atomic = item.atomic;
-  site.locked = item.in.atomic;
-  site.exchange = item.in.atomic && IsExchange(item.in);
-  cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
-  site.instruction = cache_.site_instructions_.back().get();
+  AccessSite site = SiteByRegisters(item);
   if (IsString(item.in) && item.in.repeat == Repeat::kRep) {
     site.repeated = static_cast<std::uint8_t>(std::bit_width(operands[0].size));
     for (const MemoryOperand& operand : operands) {
@@ -599,6 +596,17 @@ void RegionBuilder::EmitChecks(const Item& item) {
   }
   EmitSlowCall(cache_.NewSite(site),
                NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+}
+
+AccessSite RegionBuilder::SiteByRegisters(const Item& item) {
+  AccessSite site;
+  site.rip = item.rip;
+  site.atomic = item.atomic;
+  site.locked = item.in.atomic;
+  site.exchange = item.in.atomic && IsExchange(item.in);
+  cache_.site_instructions_.push_back(std::make_unique<Instruction>(item.in));
+  site.instruction = cache_.site_instructions_.back().get();
+  return site;
 }
 
 ElementSites RegionBuilder::ElementSitesOf(const Item& item, const AccessSite& all) const {
