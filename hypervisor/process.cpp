@@ -109,29 +109,13 @@ void ClearChildTid(const GuestThread& thread) {
 }  // namespace
 
 // Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
-static constexpr const char* kRuntimeModules[] = {"ld-linux*",
-                                                  "libc.so*",
-                                                  "libc-[0-9]*",
-                                                  "libpthread*",
-                                                  "libm.so*",
-                                                  "libdl.so*",
-                                                  "librt.so*",
-                                                  "libstdc++.so*",
-                                                  "libc++.so*",
-                                                  "libc++abi.so*",
-                                                  "libgcc_s.so*",
-                                                  "libgomp.so*",
-                                                  "libomp.so*",
-                                                  "libresolv.so*",
-                                                  "libnss_*",
-                                                  "libasan.so*",
-                                                  "libtsan.so*",
-                                                  "libubsan.so*",
-                                                  "liblsan.so*",
-                                                  "libjemalloc.so*",
-                                                  "libtcmalloc*",
-                                                  "libmimalloc*",
-                                                  "libtrapline-preload.so*"};
+static constexpr const char* kRuntimeModules[] = {
+    "ld-linux*",         "libc.so*",     "libc-[0-9]*",   "libpthread.so*",
+    "libpthread-[0-9]*", "libm.so*",     "libdl.so*",     "librt.so*",
+    "libstdc++.so*",     "libc++.so*",   "libc++abi.so*", "libgcc_s.so*",
+    "libgomp.so*",       "libomp.so*",   "libresolv.so*", "libnss_*",
+    "libasan.so*",       "libtsan.so*",  "libubsan.so*",  "liblsan.so*",
+    "libjemalloc.so*",   "libtcmalloc*", "libmimalloc*",  "libtrapline-preload.so*"};
 
 bool NamesFile(const std::string& glob, const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;

@@ -47,7 +47,16 @@ AtomicMacros::AtomicMacros(const std::vector<std::string>& files,
   }
   Words bodies;
   for (const std::string& file : files) Read(NormalPath(file), bodies);
-  names_ = NamesStandingFor(bodies, &IsOperation);
+  names_.merge(NamesStandingFor(bodies, &IsOperation));
+}
+
+void AtomicMacros::AddMacrosOf(std::string_view header) {
+  // Userspace RCU's are accesses to volatile variables, in headers of the system's.
+  if (!header.starts_with("urcu")) return;
+  for (const char* const name :
+       {"CMM_LOAD_SHARED", "CMM_STORE_SHARED", "rcu_assign_pointer", "rcu_dereference",
+        "rcu_set_pointer", "uatomic_read", "uatomic_set"})
+    names_.emplace(name);
 }
 
 void AtomicMacros::Read(const std::string& path, Words& bodies) {
@@ -67,6 +76,7 @@ void AtomicMacros::Read(const std::string& path, Words& bodies) {
     bool is_include = false, quoted = false;
     const std::string_view name = IncludedBy(directive, is_include, quoted);
     if (!is_include || name.empty()) continue;
+    AddMacrosOf(name);
     for (const std::string& included : Find(name, quoted, path)) Read(included, bodies);
   }
 }

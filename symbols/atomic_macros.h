@@ -32,6 +32,8 @@ class AtomicMacros {
   using Words = std::map<std::string, std::set<std::string>, std::less<>>;  // by macro: of its body
 
   void Read(const std::string& path, Words& bodies);
+  // Of the library that has this header.
+  void AddMacrosOf(std::string_view header);
   // All files that an include may mean.
   std::vector<std::string> Find(std::string_view name, bool quoted, const std::string& from);
   bool IsFile(const std::string& path);

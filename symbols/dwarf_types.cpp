@@ -193,20 +193,24 @@ bool FindMember(Dwarf_Die& aggregate, std::uint64_t& offset, Dwarf_Die& member) 
 bool HoldsAtomic(Dwarf_Die& type) { return HoldsAtomicAt(type, 0); }
 
 bool IsAtomicHeader(std::string_view file) {
-  constexpr std::array<std::string_view, 9> kHeaders = {"atomic",
-                                                        "bits/atomic_base.h",
-                                                        "bits/atomic_wait.h",
-                                                        "bits/atomic_timed_wait.h",
-                                                        "bits/atomic_futex.h",
-                                                        "bits/shared_ptr_atomic.h",
-                                                        "ext/atomicity.h",
-                                                        "stdatomic.h",
-                                                        "sync/atomic.rs"};
+  // The last two are Concurrency Kit's and Rust's.
+  constexpr std::array<std::string_view, 10> kHeaders = {"atomic",
+                                                         "bits/atomic_base.h",
+                                                         "bits/atomic_wait.h",
+                                                         "bits/atomic_timed_wait.h",
+                                                         "bits/atomic_futex.h",
+                                                         "bits/shared_ptr_atomic.h",
+                                                         "ext/atomicity.h",
+                                                         "stdatomic.h",
+                                                         "ck_pr.h",
+                                                         "sync/atomic.rs"};
   for (const std::string_view header : kHeaders) {
     if (EndsWithComponent(file, header)) return true;
   }
   return file.find("/__atomic/") != std::string_view::npos ||
          file.find("/boost/atomic/") != std::string_view::npos ||
+         file.find("/urcu/static/") != std::string_view::npos ||
+         file.find("/urcu/uatomic/") != std::string_view::npos ||
          file.find("/boost/smart_ptr/detail/sp_counted_base") != std::string_view::npos;
 }
 

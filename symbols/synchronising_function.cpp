@@ -21,8 +21,10 @@ constexpr std::array<std::string_view, 25> kTbb = {
 constexpr std::array<std::string_view, 7> kTbbWaits = {
     "mutex", "queuing_", "rw_", "spin_", "unique_scoped_lock", "wait_context", "waitable_"};
 
-// In C. What GOnce runs for its user is a function of that one's.
-constexpr std::array<std::string_view, 2> kGlib = {"g_atomic_", "g_once_"};
+// In C: GLib (what GOnce runs for its user is a function of that one's), Concurrency Kit's and
+// userspace RCU's atomic operations, which are assembly or volatile.
+constexpr std::array<std::string_view, 7> kC = {"g_atomic_", "g_once_", "ck_pr_", "uatomic_",
+                                                "_uatomic_", "urcu_",   "_urcu_"};
 
 template <std::size_t kSize>
 bool StartsWithOne(std::string_view text, const std::array<std::string_view, kSize>& starts) {
@@ -65,7 +67,7 @@ bool IsTbbFunction(std::string_view name) {
 }
 
 bool IsSynchronisingFunction(std::string_view name) {
-  if (StartsWithOne(name, kGlib)) return true;
+  if (StartsWithOne(name, kC)) return true;
   if (!TakePrefix(&name)) return false;
   if (name.starts_with("St")) {
     name.remove_prefix(2);

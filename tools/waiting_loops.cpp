@@ -1,9 +1,12 @@
 #include "tools/waiting_loops.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <boost/container/static_vector.hpp>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,10 +25,18 @@ constexpr unsigned kCallerSaved = 0xfc7;
 constexpr unsigned kAllRegisters = 0xffff;
 
 bool LetsTimePass(std::string_view function) {
-  static constexpr std::string_view kNames[] = {"__clock_nanosleep",
+  static constexpr std::string_view kNames[] = {"SDL_Delay",
+                                                "_ZN5boost11this_thread5yieldEv",
+                                                "_ZN7QThread18yieldCurrentThreadEv",
+                                                "_ZN7QThread5sleepEm",
+                                                "_ZN7QThread6msleepEm",
+                                                "_ZN7QThread6usleepEm",
+                                                "__clock_nanosleep",
                                                 "__errno_location",
                                                 "__nanosleep",
                                                 "__sched_yield",
+                                                "apr_sleep",
+                                                "apr_thread_yield",
                                                 "clock_nanosleep",
                                                 "g_thread_yield",
                                                 "g_usleep",
@@ -35,8 +46,15 @@ bool LetsTimePass(std::string_view function) {
                                                 "sleep",
                                                 "thrd_sleep",
                                                 "thrd_yield",
-                                                "usleep"};
-  return std::ranges::binary_search(kNames, function);
+                                                "usleep",
+                                                "uv_sleep"};
+  // With a version, a hash or types behind.
+  static constexpr std::string_view kStarts[] = {
+      "AbslInternalSleepFor", "_ZN3std6thread5sleep17h", "_ZN3std6thread9yield_now17h",
+      "_ZN5boost11this_thread21no_interruption_point6hidden", "_ZNSt11this_thread11__sleep_for"};
+  return std::ranges::binary_search(kNames, function) ||
+         std::ranges::any_of(kStarts,
+                             [&](std::string_view start) { return function.starts_with(start); });
 }
 
 unsigned Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
@@ -50,8 +68,11 @@ void ForEach(Nodes nodes, Visit&& visit) {
 struct Node {
   std::uint64_t ip = 0;
   Nodes next = 0;
-  unsigned writes = 0;  // registers
-  bool passes = false;  // may be part of such a loop
+  unsigned writes = 0;                  // registers
+  bool passes = false;                  // may be part of such a loop
+  std::uint8_t constant = kNoRegister;  // it writes this one with `value`, more than `from` has
+  std::uint8_t from = kNoRegister;
+  std::uint64_t value = 0;
   Instruction instruction;
 };
 
@@ -168,7 +189,15 @@ class WaitingLoop {
   }
 
   bool CallsWaiting(std::uint64_t ip, const Instruction& call) const {
-    if (call.branch == Branch::kIndirectCall) return IsWaitingImport(ip, call);
+    if (call.branch == Branch::kIndirectCall) {
+      if (call.modrm_is_memory()) return IsWaitingImport(ip, call);
+      return std::ranges::any_of(nodes_, [&](const Node& node) {  // loaded ahead of the loop
+        const Instruction& in = node.instruction;
+        return node.passes && in.encoding == Encoding::kLegacy && in.map == kMapOneByte &&
+               in.opcode == 0x8b && in.rex_w() && in.reg() == call.rm() &&
+               IsWaitingImport(node.ip, in);
+      });
+    }
     // A stub of the linker's: endbr64, and a jump.
     std::uint64_t at = call.target;
     for (int i = 0; i < 2; ++i) {
@@ -177,12 +206,113 @@ class WaitingLoop {
       if (stub->branch == Branch::kIndirectJump) return IsWaitingImport(at, *stub);
       at += stub->length;
     }
-    return LetsTimePass(source_.function_at(call.target));
+    return Waits(source_.function_at(call.target));
   }
 
   bool IsWaitingImport(std::uint64_t ip, const Instruction& branch) const {
     return branch.base == kRip && branch.operand_count > 0 &&
-           LetsTimePass(source_.import_at(Place(ip, branch, branch.operands[0])));
+           Waits(source_.import_at(Place(ip, branch, branch.operands[0])));
+  }
+
+  bool Waits(std::string_view function) const {
+    return LetsTimePass(function) || (function == "syscall" && CallsFutex(kRdi));
+  }
+
+  // Whether the number of the system call, which is in that register, is futex's, or comes from
+  // another one that has had it before.
+  bool CallsFutex(std::uint8_t number) const {
+    return std::ranges::any_of(nodes_, [&](const Node& node) {
+      if (!node.passes) return false;
+      const Instruction& in = node.instruction;
+      const bool copies = in.encoding == Encoding::kLegacy && in.map == kMapOneByte &&
+                          in.opcode == 0x89 && !in.modrm_is_memory() && in.rm() == number;
+      return (node.constant == number && node.value == SYS_futex) ||
+             (copies && !IsWritten(in.reg()));
+    });
+  }
+
+  bool IsWritten(std::uint8_t reg) const {
+    return std::ranges::any_of(nodes_,
+                               [&](const Node& node) { return (node.writes & Bit(reg)) != 0; });
+  }
+
+  // A move of a register of 64 bits to (0x89) or from (0x8b) its place on the stack.
+  static bool MovesOnStack(const Instruction& in, std::uint8_t opcode) {
+    return in.encoding == Encoding::kLegacy && in.map == kMapOneByte && in.opcode == opcode &&
+           in.rex_w() && in.operand_count == 1 && in.base == kRsp && in.index == kNoRegister &&
+           in.segment == Segment::kNone;
+  }
+
+  // What a register gets back that was put there before, over a call.
+  bool IsReload(const Instruction& in) const {
+    return MovesOnStack(in, 0x8b) && std::ranges::any_of(nodes_, [&](const Node& node) {
+             const Instruction& spill = node.instruction;
+             return node.passes && MovesOnStack(spill, 0x89) && spill.reg() == in.reg() &&
+                    spill.operands[0].displacement == in.operands[0].displacement;
+           });
+  }
+
+  unsigned ReloadedAt(std::uint64_t ip) const {
+    unsigned reloaded = 0;
+    for (auto in = At(ip); in && IsReload(*in); in = At(ip)) {
+      reloaded |= Bit(in->reg());
+      ip += in->length;
+    }
+    return reloaded;
+  }
+
+  // A register that is given an address, or 32 bits that the code has.
+  void NoteConstant(Node& node) const {
+    const Instruction& in = node.instruction;
+    if (in.encoding != Encoding::kLegacy || in.map != kMapOneByte || in.operand_size_prefix) return;
+    const bool is_lea = in.opcode == 0x8d && in.rex_w() && in.index == kNoRegister &&
+                        in.base != kNoRegister && !in.address_size_prefix;
+    const bool is_move = (in.opcode & 0xf8) == 0xb8 && !in.rex_w();
+    if (is_lea) {
+      node.constant = in.reg();
+      const bool one_byte = in.displacement_size == 1;
+      const std::int32_t number =
+          in.displacement_size == 0 ? 0 : loops_.NumberIn(node.ip, in.displacement_offset);
+      node.value = static_cast<std::uint64_t>(one_byte ? static_cast<std::int8_t>(number) : number);
+      if (in.base == kRip) {
+        node.value += node.ip + in.length;
+      } else {
+        node.from = in.base;
+      }
+    } else if (is_move) {
+      node.constant = static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3);
+      node.value = static_cast<std::uint32_t>(loops_.NumberIn(node.ip, in.immediate_offset));
+    }
+  }
+
+  // Where the operand is if that is known: else by its base and index.
+  struct Location {
+    std::uint8_t base, index, scale;
+    std::uint64_t place;
+    bool operator==(const Location&) const = default;
+  };
+  Location LocationOf(std::uint64_t ip, const Instruction& in) const {
+    const MemoryOperand& operand = in.operands[0];
+    Location location{operand.base, operand.index, operand.scale, Place(ip, in, operand)};
+    if (operand.index != kNoRegister) return location;
+    location.scale = 1;
+    if (operand.base == kRip) location.base = kNoRegister;
+    if (const Node* const node = ConstantOf(operand.base)) {
+      location.base = node->from;
+      location.place += node->value;
+    }
+    return location;
+  }
+
+  // What alone of all that was looked at writes the register, a constant; null: there is none.
+  const Node* ConstantOf(std::uint8_t reg) const {
+    const Node* found = nullptr;
+    for (const Node& node : nodes_) {
+      if (!node.passes || (node.writes & Bit(reg)) == 0) continue;
+      if (found != nullptr || node.constant != reg) return nullptr;
+      found = &node;
+    }
+    return found != nullptr && IsWritten(found->from) ? nullptr : found;
   }
 
   // Displacement, or address if it is known.
@@ -196,10 +326,9 @@ class WaitingLoop {
     if (!MayBeAtomic(node.instruction)) return false;
     const MemoryOperand& a = load_.operands[0];
     const MemoryOperand& b = node.instruction.operands[0];
-    return !b.writes && a.base == b.base && a.index == b.index && a.scale == b.scale &&
-           a.size == b.size && b.segment == Segment::kNone &&
+    return !b.writes && a.size == b.size && b.segment == Segment::kNone &&
            a.address_is_32_bits == b.address_is_32_bits &&
-           Place(load_ip_, load_, a) == Place(node.ip, node.instruction, b);
+           LocationOf(load_ip_, load_) == LocationOf(node.ip, node.instruction);
   }
 
   // What may be reached from the load by instructions that pass.
@@ -232,7 +361,8 @@ class WaitingLoop {
     node.instruction = *in;
     switch (in->branch) {
       case Branch::kNone:
-        node.writes = IsNothing(*in) ? 0 : MaybeWrittenRegisters(*in);
+        node.writes = IsNothing(*in) || IsReload(*in) ? 0 : MaybeWrittenRegisters(*in);
+        NoteConstant(node);
         node.passes = std::ranges::all_of(in->memory(), [this](const MemoryOperand& operand) {
           // What is waited for may lie on the stack as well.
           return !operand.writes || (operand.base == kRsp && operand.segment == Segment::kNone &&
@@ -244,8 +374,12 @@ class WaitingLoop {
         break;
       case Branch::kCall:
       case Branch::kIndirectCall:
-        node.writes = kCallerSaved;
+        node.writes = kCallerSaved & ~ReloadedAt(node.ip + in->length);
         node.passes = CallsWaiting(node.ip, *in);
+        break;
+      case Branch::kSyscall:
+        node.writes = Bit(kRax) | Bit(kRcx) | Bit(11);
+        node.passes = CallsFutex(kRax);
         break;
       default:
         node.passes = false;
@@ -287,9 +421,13 @@ class WaitingLoop {
       });
       unsigned written = 0;
       ForEach(loop | way, [&](std::size_t i) { written |= nodes_[i].writes; });
+      for (std::uint8_t reg = 0; reg < 16; ++reg) {
+        if (ConstantOf(reg) != nullptr) written &= ~Bit(reg);
+      }
       Nodes varies = 0;
       ForEach(loop | way, [&](std::size_t i) {
         for (const MemoryOperand& operand : nodes_[i].instruction.memory()) {
+          if (operand.implicit && operand.base == kRsp) continue;  // push and pop
           if (nodes_[i].instruction.branch == Branch::kNone &&
               ((Bit(operand.base) | Bit(operand.index)) & written) != 0) {
             varies |= Only(i);
@@ -326,6 +464,13 @@ std::optional<Instruction> WaitingLoops::InstructionAt(std::uint64_t ip) {
   }
   if (offset >= block.size) return std::nullopt;
   return Decode(std::span(block.bytes).first(block.size).subspan(offset), ip);
+}
+
+std::int32_t WaitingLoops::NumberIn(std::uint64_t ip, std::size_t offset) const {
+  std::int32_t number = 0;
+  std::memcpy(&number, &blocks_[ip / kBlock % blocks_.size()].bytes[ip % kBlock + offset],
+              sizeof number);
+  return number;
 }
 
 bool WaitingLoops::MayRepeat(std::uint64_t ip, std::span<const unsigned char> code) {

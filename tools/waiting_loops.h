@@ -37,7 +37,7 @@ class WaitingLoops {
   // - that it can end: a branch soon behind it depends on what it loads;
   // - all of whose loads are from addresses that do not change in it;
   // - that stores nothing but what lies on its thread's stack, and calls nothing but functions that
-  //   let time pass or yield the processor.
+  //   let time pass or yield the processor, or the kernel's futexes.
   // Loops that a compiler did not optimise mostly store, and are not found.
   bool Repeat(std::uint64_t ip);
   // False: they do not repeat it, by the little code, some 64 bytes, that begins with it. Much
@@ -57,6 +57,8 @@ class WaitingLoops {
   };
 
   std::optional<Instruction> InstructionAt(std::uint64_t ip);
+  // Four bytes of the instruction that was just read there.
+  std::int32_t NumberIn(std::uint64_t ip, std::size_t offset) const;
 
   const CodeSource source_;
   std::mutex mutex_;

@@ -67,7 +67,105 @@ sleeps: mov (%rbx), %rax
 calls_directly: cmpl $0, word(%rip)
   je 17b
   ret
+# In the kernel, by the C library's syscall.
+18: mov %eax, %ecx
+  xor %r8d, %r8d
+  mov $128, %edx
+  lea word(%rip), %rsi
+  sub $8, %rsp
+  push $0
+  mov $202, %edi
+  xor %eax, %eax
+  call syscall_stub
+  pop %rax
+  pop %rdx
+waits_for_futex: mov word(%rip), %eax
+  test %eax, %eax
+  je 18b
+  ret
+# Or without it.
+19: mov %rbx, %rdi
+  mov $202, %eax
+  syscall
+waits_in_kernel: cmpl $0, (%rbx)
+  je 19b
+  ret
+25: mov %r8, %rax
+  syscall
+waits_by_register: cmpl $0, word(%rip)
+  je 25b
+  ret
+# The first load is at a place that the others have in a register.
+first_by_name: mov word(%rip), %eax
+  test %eax, %eax
+  jne 21f
+  lea word(%rip), %rbx
+20: call yield_stub
+  mov (%rbx), %eax
+  test %eax, %eax
+  je 20b
+21: ret
 
+# Likewise, of an object.
+first_of_object: movzbl 8(%r15), %eax
+  lea 8(%r15), %rcx
+  test %al, %al
+  jne 27f
+26: pause
+  movzbl (%rcx), %eax
+  test %al, %al
+  je 26b
+27: ret
+# Likewise, with the place put on the stack while it yields.
+first_then_saved: movzbl 8(%r15), %eax
+  lea 8(%r15), %rcx
+  test %al, %al
+  jne 29f
+28: mov %rcx, 128(%rsp)
+  call yield_stub
+  mov 128(%rsp), %rcx
+  movzbl (%rcx), %eax
+  test %al, %al
+  je 28b
+29: ret
+# The function's address is loaded ahead.
+first_then_address: movzbl word(%rip), %eax
+  test %al, %al
+  jne 33f
+  mov yield_slot(%rip), %rbx
+32: call *%rbx
+  movzbl word(%rip), %eax
+  test %al, %al
+  je 32b
+33: ret
+# Another place is taken from the stack.
+first_not_saved: movzbl 8(%r15), %eax
+  lea 8(%r15), %rcx
+  test %al, %al
+  jne 31f
+30: mov %rcx, 128(%rsp)
+  call yield_stub
+  mov 120(%rsp), %rcx
+  movzbl (%rcx), %eax
+  test %al, %al
+  je 30b
+31: ret
+# Another system call.
+22: mov $1, %edi
+  call syscall_stub
+writes: cmpl $0, word(%rip)
+  je 22b
+  ret
+# The first load is from elsewhere.
+first_elsewhere: mov other(%rip), %eax
+  test %eax, %eax
+  jne 24f
+  lea word(%rip), %rbx
+23: call yield_stub
+  mov (%rbx), %eax
+  test %eax, %eax
+  je 23b
+24: ret
 # It works meanwhile.
 11: call work_stub
 works: movzbl word(%rip), %eax
@@ -127,6 +225,7 @@ yield_stub: endbr64
   jmp *yield_slot(%rip)
 sleep_stub: jmp *sleep_slot(%rip)
 work_stub: jmp *work_slot(%rip)
+syscall_stub: jmp *syscall_slot(%rip)
 .popsection
 .pushsection .data
 .p2align 6
@@ -135,13 +234,17 @@ other: .quad 0
 yield_slot: .quad 0
 sleep_slot: .quad 0
 work_slot: .quad 0
+syscall_slot: .quad 0
 .popsection
 )");
 
 extern "C" {
 extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[], first_of_loop[],
     sleeps[], works[], stores[], searches[], follows[], bounds[], unused[], once[], locked[],
-    of_thread[], calls_directly[], yield_function[], yield_slot[], sleep_slot[], work_slot[];
+    of_thread[], waits_by_register[], first_of_object[], first_then_address[], first_then_saved[],
+    first_not_saved[], waits_for_futex[], waits_in_kernel[], first_by_name[], writes[],
+    first_elsewhere[], syscall_slot[], calls_directly[], yield_function[], yield_slot[],
+    sleep_slot[], work_slot[];
 }
 
 namespace trapline {
@@ -163,6 +266,7 @@ class WaitingLoopsTest : public testing::Test {
   std::map<std::uint64_t, std::string> functions_,
       imports_ = {{AddressOf(yield_slot), "sched_yield"},
                   {AddressOf(sleep_slot), "nanosleep"},
+                  {AddressOf(syscall_slot), "syscall"},
                   {AddressOf(work_slot), "work"}};
   std::uint32_t generation_ = 1;
   unsigned reads_ = 0;
@@ -184,6 +288,13 @@ TEST_F(WaitingLoopsTest, LoadsOfLoopsThatDoNothingElse) {
   EXPECT_TRUE(Waits(takes_turn_again));
   EXPECT_TRUE(Waits(first_of_loop));
   EXPECT_TRUE(Waits(sleeps));
+  EXPECT_TRUE(Waits(waits_for_futex));
+  EXPECT_TRUE(Waits(waits_in_kernel));
+  EXPECT_TRUE(Waits(waits_by_register));
+  EXPECT_TRUE(Waits(first_by_name));
+  EXPECT_TRUE(Waits(first_of_object));
+  EXPECT_TRUE(Waits(first_then_saved));
+  EXPECT_TRUE(Waits(first_then_address));
 }
 
 TEST_F(WaitingLoopsTest, OtherLoads) {
@@ -196,6 +307,9 @@ TEST_F(WaitingLoopsTest, OtherLoads) {
   EXPECT_FALSE(Waits(once));
   EXPECT_FALSE(Waits(locked));
   EXPECT_FALSE(Waits(of_thread));
+  EXPECT_FALSE(Waits(first_not_saved));
+  EXPECT_FALSE(Waits(writes));
+  EXPECT_FALSE(Waits(first_elsewhere));
 }
 
 TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {

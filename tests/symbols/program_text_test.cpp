@@ -394,6 +394,24 @@ TEST_F(ProgramTextTest, MacrosMayStandForAtomicOperations) {
   EXPECT_TRUE(AtomicMacros({Write("other.c", "#define X(y) y\n#define")}, {}, kNow).empty());
 }
 
+// Accesses to volatile variables, in headers of the system's.
+TEST_F(ProgramTextTest, MacrosOfUserspaceRcuStandForAtomicOperations) {
+  const std::string text =
+      "#include <urcu/uatomic.h>\n"
+      "#define PUBLISH(x, y) rcu_assign_pointer(x, y)\n"
+      "void f(int x, int y) {\n"
+      "uatomic_set(&x, 1);\n"
+      "x = y;\n"
+      "}\n";
+  constexpr std::time_t kNow = std::numeric_limits<std::time_t>::max();
+  const std::string file = Write("rcu.c", text);
+  AtomicMacros macros({file}, {directory_}, kNow);
+  EXPECT_TRUE(macros.AreUsedAt(file, 4));
+  EXPECT_FALSE(macros.AreUsedAt(file, 5));
+  const std::string other = Write("other.c", text.substr(text.find('\n')));
+  EXPECT_TRUE(AtomicMacros({other}, {directory_}, kNow).empty());
+}
+
 // As long as some that programs write for compilers; more than a stack would hold, if each macro
 // took a part of it, and than there is time for if each were looked at for each other.
 TEST_F(ProgramTextTest, MacrosAndTypesMayStandForOneAnotherThroughMany) {

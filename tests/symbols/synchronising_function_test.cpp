@@ -39,6 +39,14 @@ TEST(SynchronisingFunction, GlibsAtomicsAndOnce) {
   EXPECT_FALSE(IsSynchronisingFunction("g_async_queue_push"));
 }
 
+TEST(SynchronisingFunction, OfConcurrencyKitAndUserspaceRcu) {
+  EXPECT_TRUE(IsSynchronisingFunction("ck_pr_md_store_uint"));
+  EXPECT_TRUE(IsSynchronisingFunction("_uatomic_add"));
+  EXPECT_TRUE(IsSynchronisingFunction("_urcu_memb_read_lock"));
+  EXPECT_FALSE(IsSynchronisingFunction("ck_ring_enqueue_spsc"));
+  EXPECT_FALSE(IsSynchronisingFunction("rcu_reclaim"));
+}
+
 TEST(SynchronisingFunction, CrossbeamsOwn) {
   EXPECT_TRUE(IsSynchronisingFunction(
       "_ZN17crossbeam_channel7flavors5array16Channel$LT$T$GT$4send17h0123456789abcdefE"));
