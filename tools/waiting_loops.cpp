@@ -270,10 +270,8 @@ class WaitingLoop {
     const bool is_move = (in.opcode & 0xf8) == 0xb8 && !in.rex_w();
     if (is_lea) {
       node.constant = in.reg();
-      const bool one_byte = in.displacement_size == 1;
-      const std::int32_t number =
-          in.displacement_size == 0 ? 0 : loops_.NumberIn(node.ip, in.displacement_offset);
-      node.value = static_cast<std::uint64_t>(one_byte ? static_cast<std::int8_t>(number) : number);
+      node.value = static_cast<std::uint64_t>(
+          loops_.NumberIn(node.ip, in.displacement_offset, in.displacement_size));
       if (in.base == kRip) {
         node.value += node.ip + in.length;
       } else {
@@ -281,7 +279,8 @@ class WaitingLoop {
       }
     } else if (is_move) {
       node.constant = static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3);
-      node.value = static_cast<std::uint32_t>(loops_.NumberIn(node.ip, in.immediate_offset));
+      node.value = static_cast<std::uint32_t>(
+          loops_.NumberIn(node.ip, in.immediate_offset, in.immediate_size));
     }
   }
 
@@ -466,11 +465,10 @@ std::optional<Instruction> WaitingLoops::InstructionAt(std::uint64_t ip) {
   return Decode(std::span(block.bytes).first(block.size).subspan(offset), ip);
 }
 
-std::int32_t WaitingLoops::NumberIn(std::uint64_t ip, std::size_t offset) const {
+std::int32_t WaitingLoops::NumberIn(std::uint64_t ip, std::size_t offset, std::size_t size) const {
   std::int32_t number = 0;
-  std::memcpy(&number, &blocks_[ip / kBlock % blocks_.size()].bytes[ip % kBlock + offset],
-              sizeof number);
-  return number;
+  std::memcpy(&number, &blocks_[ip / kBlock % blocks_.size()].bytes[ip % kBlock + offset], size);
+  return size == 1 ? static_cast<std::int8_t>(number) : number;
 }
 
 bool WaitingLoops::MayRepeat(std::uint64_t ip, std::span<const unsigned char> code) {

@@ -57,8 +57,8 @@ class WaitingLoops {
   };
 
   std::optional<Instruction> InstructionAt(std::uint64_t ip);
-  // Four bytes of the instruction that was just read there.
-  std::int32_t NumberIn(std::uint64_t ip, std::size_t offset) const;
+  // A signed number of the instruction that was just read there: `size` bytes of it, 0, 1 or 4.
+  std::int32_t NumberIn(std::uint64_t ip, std::size_t offset, std::size_t size) const;
 
   const CodeSource source_;
   std::mutex mutex_;

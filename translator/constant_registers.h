@@ -73,7 +73,7 @@ class ConstantRegisters {
   ConstantWords Words(const StoredValue& stored) const;
 
  private:
-  // Of what is not known here nothing is made of.
+  // Count 0: nothing is known of what the instruction leaves.
   ConstantWords FollowGeneral(const Instruction& in, std::span<const std::uint8_t> bytes,
                               std::uint64_t rip);
   ConstantWords FollowVector(const Instruction& in, std::span<const std::uint8_t> bytes,
@@ -121,8 +121,7 @@ class NamedTables {
   void Clear() { found_.clear(); }
   // Of the constants of an instruction.
   void Add(const ConstantWords& words);
-  // Of the code in the `bytes` before `rip`, read from wherever an instruction may begin that makes
-  // one.
+  // Of the code before `rip`, read from wherever an instruction may begin that makes one.
   void AddBefore(const CodeReader& read, std::uint64_t rip);
   // Whether these may all be among them.
   bool MayHold(const ConstantWords& words);
