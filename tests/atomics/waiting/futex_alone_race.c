@@ -2,6 +2,7 @@
 // threads.
 // RACE read-write global:ready a b
 // ALSO any c d
+// LIMIT nodebug: a word for which a loop waits is taken for atomic
 // MAY-MISS shared: each place runs once in a thread
 #include <linux/futex.h>
 

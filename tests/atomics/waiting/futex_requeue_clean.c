@@ -1,6 +1,5 @@
 // A futex made anew by FUTEX_REQUEUE and a word that is set before FUTEX_WAKE, as in a rendezvous.
 // CLEAN
-// LIMIT nodebug: on x86-64 a release store is a plain mov
 #include <linux/futex.h>
 #include <stdatomic.h>
 
