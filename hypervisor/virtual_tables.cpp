@@ -42,8 +42,10 @@ bool IsClassType(std::uint64_t name) {
 
 // The pointers to such tables that the access is to; false: something else is there.
 bool ReadTables(const MemoryAccess& access, std::array<std::uint64_t, 2>& there) {
-  if (access.size > sizeof there || !ReadGuest(access.address, there.data(), access.size))
+  if ((access.size != kWord && access.size != sizeof there) ||
+      !ReadGuest(access.address, there.data(), access.size)) {
     return false;
+  }
   return std::all_of(there.begin(), there.begin() + access.size / kWord, IsVirtualTable);
 }
 
@@ -69,8 +71,10 @@ bool StoresVectorOverTables(const Instruction& instruction, const RegisterFile& 
 
 bool StoresVirtualTablesAgain(const Instruction& instruction, const RegisterFile& registers,
                               const MemoryAccess& access) {
+  std::array<std::uint64_t, 2> there{};
   std::array<std::uint8_t, kMaximumInstructionLength> code{};
-  if (!access.write || access.read || !ReadGuest(registers.rip, code.data(), instruction.length)) {
+  if (!access.write || access.read || !ReadTables(access, there) ||
+      !ReadGuest(registers.rip, code.data(), instruction.length)) {
     return false;
   }
   const StoredValue stored = StoredBy(instruction, code);
@@ -92,8 +96,7 @@ bool StoresVirtualTablesAgain(const Instruction& instruction, const RegisterFile
                   access.size);
     }
   }
-  std::array<std::uint64_t, 2> there{};
-  return ReadTables(access, there) && words == there;
+  return words == there;
 }
 
 }  // namespace trapline

@@ -409,12 +409,13 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
   const auto operands = item.in.memory();
   if (operands.size() != 1 || !operands[0].reads) return;
   const bool simple = IsSimple(operands[0]);
-  RestoreThose(simple ? 0 : ~0u);
   AccessSite site = simple ? SiteOf(item, operands[0]) : SiteByRegisters(item);
   site.done = true;
   // Its address is still in CacheThread::access_address, or has yet to be told: nobody may come in
   // between.
   state_.unrecoverable = true;
+  Mark();
+  if (!simple) RestoreAll();
   ToSlowStack();
   out_.Bytes({0x68});  // push $imm32
   out_.Imm32(AddressOf(cache_.NewSite(site)));
