@@ -193,8 +193,7 @@ class WaitingLoop {
       if (call.modrm_is_memory()) return IsWaitingImport(ip, call);
       return std::ranges::any_of(nodes_, [&](const Node& node) {  // loaded ahead of the loop
         const Instruction& in = node.instruction;
-        return node.passes && in.encoding == Encoding::kLegacy && in.map == kMapOneByte &&
-               in.opcode == 0x8b && in.rex_w() && in.reg() == call.rm() &&
+        return node.passes && IsOneByte(in, 0x8b) && in.rex_w() && in.reg() == call.rm() &&
                IsWaitingImport(node.ip, in);
       });
     }
@@ -224,8 +223,7 @@ class WaitingLoop {
     return std::ranges::any_of(nodes_, [&](const Node& node) {
       if (!node.passes) return false;
       const Instruction& in = node.instruction;
-      const bool copies = in.encoding == Encoding::kLegacy && in.map == kMapOneByte &&
-                          in.opcode == 0x89 && !in.modrm_is_memory() && in.rm() == number;
+      const bool copies = IsOneByte(in, 0x89) && !in.modrm_is_memory() && in.rm() == number;
       return (node.constant == number && node.value == SYS_futex) ||
              (copies && !IsWritten(in.reg()));
     });
@@ -238,9 +236,8 @@ class WaitingLoop {
 
   // A move of a register of 64 bits to (0x89) or from (0x8b) its place on the stack.
   static bool MovesOnStack(const Instruction& in, std::uint8_t opcode) {
-    return in.encoding == Encoding::kLegacy && in.map == kMapOneByte && in.opcode == opcode &&
-           in.rex_w() && in.operand_count == 1 && in.base == kRsp && in.index == kNoRegister &&
-           in.segment == Segment::kNone;
+    return IsOneByte(in, opcode) && in.rex_w() && in.operand_count == 1 && in.base == kRsp &&
+           in.index == kNoRegister && in.segment == Segment::kNone;
   }
 
   // What a register gets back that was put there before, over a call.

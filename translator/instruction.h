@@ -94,6 +94,11 @@ struct Instruction {
   bool modrm_is_memory() const { return has_modrm && modrm >> 6 != 3; }
 };
 
+// The instruction of the one-byte map with that opcode.
+inline bool IsOneByte(const Instruction& in, std::uint8_t opcode) {
+  return in.encoding == Encoding::kLegacy && in.map == kMapOneByte && in.opcode == opcode;
+}
+
 // An atomic instruction that can only store what is there already (cmpxchg of the accumulator, by
 // which FreeBSD's headers load): nobody can tell it from a load.
 bool OnlyReadsMemory(const Instruction& instruction);

@@ -30,10 +30,6 @@ inline std::uint64_t AddressOf(const void* pointer) {
 // None for kNoRegister.
 constexpr std::uint32_t Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
 
-inline bool IsOneByte(const Instruction& in, std::uint8_t opcode) {
-  return in.encoding == Encoding::kLegacy && in.map == kMapOneByte && in.opcode == opcode;
-}
-
 inline bool IsString(const Instruction& in) {
   return in.operand_count != 0 && in.operands[0].pattern == Pattern::kRepeated;
 }
