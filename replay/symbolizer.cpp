@@ -72,12 +72,12 @@ BareCode LogSymbolizer::BareCodeAt(std::uint64_t address) {
                               opened->debug_info.get(), address - opened->module.bias);
 }
 
-std::string LogSymbolizer::ImportAt(std::uint64_t slot) {
+StoredAddress LogSymbolizer::ImportAt(std::uint64_t slot) {
   Opened* const opened = Find(slot);
   if (opened == nullptr || opened->image == nullptr) return {};
   if (opened->imports == nullptr)
     opened->imports = std::make_unique<Imports>(opened->image->file());
-  return opened->imports->At(slot - opened->module.bias);
+  return opened->imports->At(opened->image->file(), opened->module.bias, slot);
 }
 
 std::size_t LogSymbolizer::ReadCode(std::uint64_t address, void* out, std::size_t size) {

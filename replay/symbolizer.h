@@ -11,6 +11,7 @@
 
 #include "replay/log_metadata.h"
 #include "symbols/bare_code.h"
+#include "symbols/imports.h"
 #include "symbols/symbolizer.h"
 
 namespace trapline {
@@ -49,8 +50,8 @@ class LogSymbolizer {
   std::optional<LogVariable> ResolveData(std::uint64_t address);
   // Of the instruction at `address`.
   BareCode BareCodeAt(std::uint64_t address);
-  // The name of the function whose address the dynamic linker stores at `slot`; empty: none.
-  std::string ImportAt(std::uint64_t slot);
+  // What the dynamic linker stores at `slot`.
+  StoredAddress ImportAt(std::uint64_t slot);
   // The code at `address`, at most `size` bytes, as its file has it; returns how many.
   std::size_t ReadCode(std::uint64_t address, void* out, std::size_t size);
 

@@ -373,14 +373,14 @@ class Symbolizer::Implementation {
     });
   }
 
-  std::string ImportAt(std::uint64_t slot) {
+  StoredAddress ImportAt(std::uint64_t slot) {
     const std::unique_lock lock(mutex_);
     const Module* const module = modules_.Find(slot);
     if (!options_.use_files || module == nullptr) return {};
     Contents& contents = ContentsOf(*module);
     if (contents.image == nullptr) return {};
     if (!contents.imports) contents.imports.emplace(contents.image->file());
-    return contents.imports->At(slot - module->bias);
+    return contents.imports->At(contents.image->file(), module->bias, slot);
   }
 
   void OnUnmap(std::uint64_t begin, std::uint64_t end) {
@@ -767,7 +767,7 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
 
 BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->BareCodeAt(pc); }
 
-std::string Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
+StoredAddress Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
 
 bool Symbolizer::IsPlainBySource(std::uint64_t pc) { return implementation_->IsPlainBySource(pc); }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "symbols/bare_code.h"
+#include "symbols/imports.h"
 #include "symbols/memory_reader.h"
 #include "symbols/modules.h"
 #include "symbols/source_text.h"
@@ -151,9 +152,8 @@ class Symbolizer {
   // Of the instruction at `pc`. Remembered.
   BareCode BareCodeAt(std::uint64_t pc);
 
-  // The name of the function whose address the dynamic linker stores at `slot`, as the file of the
-  // module there says; empty: none.
-  std::string ImportAt(std::uint64_t slot);
+  // What the dynamic linker stores at `slot`, as the file of the module there says.
+  StoredAddress ImportAt(std::uint64_t slot);
 
   // Whether the source, and all that it includes, shows that the load at `pc` is no atomic one.
   // False without debug info or source. Remembered.

@@ -52,9 +52,16 @@ bool LetsTimePass(std::string_view function) {
   static constexpr std::string_view kStarts[] = {
       "AbslInternalSleepFor", "_ZN3std6thread5sleep17h", "_ZN3std6thread9yield_now17h",
       "_ZN5boost11this_thread21no_interruption_point6hidden", "_ZNSt11this_thread11__sleep_for"};
+  // Of Rust's newer mangling, with a hash ahead.
+  static constexpr std::string_view kEnds[] = {"3std6thread5sleep", "3std6thread9functions5sleep",
+                                               "3std6thread9functions9yield_now",
+                                               "3std6thread9yield_now"};
   return std::ranges::binary_search(kNames, function) ||
          std::ranges::any_of(kStarts,
-                             [&](std::string_view start) { return function.starts_with(start); });
+                             [&](std::string_view start) { return function.starts_with(start); }) ||
+         (function.starts_with("_RNv") && std::ranges::any_of(kEnds, [&](std::string_view end) {
+            return function.ends_with(end);
+          }));
 }
 
 unsigned Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
@@ -189,28 +196,65 @@ class WaitingLoop {
   }
 
   bool CallsWaiting(std::uint64_t ip, const Instruction& call) const {
-    if (call.branch == Branch::kIndirectCall) {
-      if (call.modrm_is_memory()) return IsWaitingImport(ip, call);
-      return std::ranges::any_of(nodes_, [&](const Node& node) {  // loaded ahead of the loop
-        const Instruction& in = node.instruction;
-        return node.passes && IsOneByte(in, 0x8b) && in.rex_w() && in.reg() == call.rm() &&
-               IsWaitingImport(node.ip, in);
-      });
+    if (call.branch != Branch::kIndirectCall) return IsWaiting(call.target);
+    if (call.modrm_is_memory()) return IsWaitingImport(ip, call);
+    return std::ranges::any_of(nodes_,
+                               [&](const Node& node) {  // loaded ahead of the loop
+                                 return node.passes && LoadsPointer(node.instruction, call.rm()) &&
+                                        IsWaitingImport(node.ip, node.instruction);
+                               }) ||
+           IsLoadedBefore(call.rm());
+  }
+
+  // Whether the register has got such a function's address little ahead of the first load, on the
+  // straight way there.
+  bool IsLoadedBefore(std::uint8_t reg) const {
+    constexpr std::uint64_t kMostBytes = 96, kLoadLength = 7;
+    if ((kCallerSaved & Bit(reg)) != 0) return false;
+    for (std::uint64_t back = kLoadLength; back <= kMostBytes; ++back) {
+      std::uint64_t at = load_ip_ - back;
+      const auto pointer = At(at);
+      if (!pointer || !LoadsPointer(*pointer, reg) || !IsWaitingImport(at, *pointer)) continue;
+      for (at += pointer->length; at < load_ip_;) {
+        const auto next = At(at);
+        const bool goes_on =
+            next && next->effects_known &&
+            (next->branch == Branch::kNone || next->branch == Branch::kCall ||
+             next->branch == Branch::kConditional || next->branch == Branch::kIndirectCall);
+        if (!goes_on ||
+            (next->branch == Branch::kNone && (MaybeWrittenRegisters(*next) & Bit(reg)) != 0)) {
+          break;
+        }
+        at += next->length;
+      }
+      if (at == load_ip_) return true;
     }
-    // A stub of the linker's: endbr64, and a jump.
-    std::uint64_t at = call.target;
+    return false;
+  }
+
+  static bool LoadsPointer(const Instruction& in, std::uint8_t reg) {
+    return IsOneByte(in, 0x8b) && in.rex_w() && in.reg() == reg && in.base == kRip;
+  }
+
+  bool IsWaitingImport(std::uint64_t ip, const Instruction& load) const {
+    if (load.base != kRip || load.operand_count == 0) return false;
+    const StoredAddress stored = source_.import_at(Place(ip, load, load.operands[0]));
+    return stored.address != 0 ? IsWaiting(stored.address) : Waits(stored.name);
+  }
+
+  // By its name, or as a stub of the linker's or what ends by calling another: endbr64, and a jump.
+  bool IsWaiting(std::uint64_t function) const {
+    std::uint64_t at = function;
     for (int i = 0; i < 2; ++i) {
       const auto stub = At(at);
       if (!stub) break;
-      if (stub->branch == Branch::kIndirectJump) return IsWaitingImport(at, *stub);
+      if (stub->branch == Branch::kIndirectJump) {
+        return stub->base == kRip && stub->operand_count > 0 &&
+               Waits(source_.import_at(Place(at, *stub, stub->operands[0])).name);
+      }
       at += stub->length;
     }
-    return Waits(source_.function_at(call.target));
-  }
-
-  bool IsWaitingImport(std::uint64_t ip, const Instruction& branch) const {
-    return branch.base == kRip && branch.operand_count > 0 &&
-           Waits(source_.import_at(Place(ip, branch, branch.operands[0])));
+    return Waits(source_.function_at(function));
   }
 
   bool Waits(std::string_view function) const {

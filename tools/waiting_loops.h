@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "symbols/imports.h"
 #include "translator/instruction.h"
 
 namespace trapline {
@@ -22,8 +23,8 @@ struct CodeSource {
   std::function<std::size_t(std::uint64_t address, void* out, std::size_t size)> read;
   // The name of the function that begins at `address`; empty: it is not known.
   std::function<std::string(std::uint64_t address)> function_at;
-  // The name of the function whose address the dynamic linker stores at `slot`; empty: none.
-  std::function<std::string(std::uint64_t slot)> import_at;
+  // What the dynamic linker stores at `slot`.
+  std::function<StoredAddress(std::uint64_t slot)> import_at;
   // Another number whenever code has come or gone.
   std::function<std::uint32_t()> generation;
 };

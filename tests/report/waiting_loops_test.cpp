@@ -218,6 +218,44 @@ locked: lock cmpxchg %ecx, word(%rip)
 of_thread: cmpl $0, %fs:16
   je of_thread
   ret
+# rustc's: a function of the module's own, by an address of the linker's that is loaded ahead of the
+# loop.
+  mov own_slot(%rip), %rbx
+  mov 40(%rsp), %r14
+  nopw (%rax,%rax)
+own_loaded_before: movzbl word(%rip), %eax
+  test %al, %al
+  jne 17f
+  call *%rbx
+  jmp own_loaded_before
+17: ret
+# Another one.
+  mov own_work_slot(%rip), %rbx
+works_loaded_before: movzbl word(%rip), %eax
+  test %al, %al
+  jne 18f
+  call *%rbx
+  jmp works_loaded_before
+18: ret
+# The register has got another value since.
+  mov own_slot(%rip), %rbx
+  mov %r14, %rbx
+written_since: movzbl word(%rip), %eax
+  test %al, %al
+  jne 19f
+  call *%rbx
+  jmp written_since
+19: ret
+# Or may have by a call.
+  mov own_slot(%rip), %rax
+  call work_stub
+called_since: cmpb $0, word(%rip)
+  jne 20f
+  call *%rax
+  jmp called_since
+20: ret
+own_yield: jmp *yield_slot(%rip)
+own_work: jmp *work_slot(%rip)
 yield_function: mov $24, %eax
   syscall
   ret
@@ -235,6 +273,8 @@ yield_slot: .quad 0
 sleep_slot: .quad 0
 work_slot: .quad 0
 syscall_slot: .quad 0
+own_slot: .quad 0
+own_work_slot: .quad 0
 .popsection
 )");
 
@@ -244,7 +284,8 @@ extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[],
     of_thread[], waits_by_register[], first_of_object[], first_then_address[], first_then_saved[],
     first_not_saved[], waits_for_futex[], waits_in_kernel[], first_by_name[], writes[],
     first_elsewhere[], syscall_slot[], calls_directly[], yield_function[], yield_slot[],
-    sleep_slot[], work_slot[];
+    sleep_slot[], work_slot[], own_loaded_before[], works_loaded_before[], written_since[],
+    called_since[], own_yield[], own_work[], own_slot[], own_work_slot[];
 }
 
 namespace trapline {
@@ -268,6 +309,8 @@ class WaitingLoopsTest : public testing::Test {
                   {AddressOf(sleep_slot), "nanosleep"},
                   {AddressOf(syscall_slot), "syscall"},
                   {AddressOf(work_slot), "work"}};
+  std::map<std::uint64_t, std::uint64_t> pointers_ = {
+      {AddressOf(own_slot), AddressOf(own_yield)}, {AddressOf(own_work_slot), AddressOf(own_work)}};
   std::uint32_t generation_ = 1;
   unsigned reads_ = 0;
   WaitingLoops loops_{
@@ -277,7 +320,10 @@ class WaitingLoopsTest : public testing::Test {
                    return size;
                  },
                  .function_at = [this](std::uint64_t address) { return functions_[address]; },
-                 .import_at = [this](std::uint64_t slot) { return imports_[slot]; },
+                 .import_at =
+                     [this](std::uint64_t slot) {
+                       return StoredAddress{imports_[slot], pointers_[slot]};
+                     },
                  .generation = [this] { return generation_; }}};
 };
 
@@ -295,6 +341,7 @@ TEST_F(WaitingLoopsTest, LoadsOfLoopsThatDoNothingElse) {
   EXPECT_TRUE(Waits(first_of_object));
   EXPECT_TRUE(Waits(first_then_saved));
   EXPECT_TRUE(Waits(first_then_address));
+  EXPECT_TRUE(Waits(own_loaded_before));
 }
 
 TEST_F(WaitingLoopsTest, OtherLoads) {
@@ -310,6 +357,9 @@ TEST_F(WaitingLoopsTest, OtherLoads) {
   EXPECT_FALSE(Waits(first_not_saved));
   EXPECT_FALSE(Waits(writes));
   EXPECT_FALSE(Waits(first_elsewhere));
+  EXPECT_FALSE(Waits(works_loaded_before));
+  EXPECT_FALSE(Waits(written_since));
+  EXPECT_FALSE(Waits(called_since));
 }
 
 TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {
@@ -322,6 +372,8 @@ TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {
   EXPECT_FALSE(Waits(calls_directly));
   functions_[AddressOf(yield_function)] = "sched_yield";
   EXPECT_TRUE(Waits(calls_directly));
+  functions_[AddressOf(yield_function)] = "_RNvNtNtCsjrHSEGnQ3l9_3std6thread9functions9yield_now";
+  EXPECT_TRUE(Waits(calls_directly)) << "Rust's newer mangling";
 }
 
 TEST_F(WaitingLoopsTest, CodeIsReadOnceUntilItChanges) {
@@ -337,7 +389,7 @@ TEST_F(WaitingLoopsTest, CodeIsReadOnceUntilItChanges) {
 TEST_F(WaitingLoopsTest, CodeThatCannotBeReadIsNoLoop) {
   WaitingLoops nothing{CodeSource{.read = [](auto, void*, auto) { return 0; },
                                   .function_at = [](auto) { return ""; },
-                                  .import_at = [](auto) { return ""; },
+                                  .import_at = [](auto) { return StoredAddress(); },
                                   .generation = [] { return 0; }}};
   EXPECT_FALSE(nothing.Repeat(AddressOf(yields)));
 }

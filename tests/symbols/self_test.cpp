@@ -350,6 +350,25 @@ TEST_F(SelfTest, ThreadLocals) {
   std::thread(look).join();
 }
 
+int OwnFunction() { return 1; }
+int (*own_pointer)() = OwnFunction;
+int (** volatile shown)() = &own_pointer;  // that there is one at all
+
+TEST_F(SelfTest, StoredAddresses) {
+  const auto slot = reinterpret_cast<std::uint64_t>(shown);
+  const StoredAddress own = symbolizer_.ImportAt(slot);
+  EXPECT_EQ(own.name, "");
+  EXPECT_EQ(own.address, reinterpret_cast<std::uint64_t>(&OwnFunction));
+  EXPECT_EQ(symbolizer_.ImportAt(slot + 1).address, 0u);
+#ifndef STATIC_PROGRAM
+  std::uint64_t of_other;
+  asm("lea getpid@GOTPCREL(%%rip), %0" : "=r"(of_other));
+  const StoredAddress other = symbolizer_.ImportAt(of_other);
+  EXPECT_EQ(other.name, "getpid");
+  EXPECT_EQ(other.address, 0u);
+#endif
+}
+
 #ifndef STATIC_PROGRAM
 // The file of a library is replaced, as by an upgrade, while it is in use.
 TEST_F(SelfTest, DeletedLibrary) {
