@@ -554,9 +554,12 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
     // What ends with the thread: its stack and, where the C library puts it, the block of its
     // thread-local variables right above.
     std::uint64_t stack_end = arguments.stack_pointer;
-    constexpr std::uint64_t kThreadDescriptor = 0x1000, kFarthest = 1 << 20;
+    // That ends with the C library's descriptor of the thread, of 0x900 bytes (glibc 2.36), or
+    // less, in the last page. Above may be anything.
+    constexpr std::uint64_t kThreadDescriptor = 0x900, kFarthest = 1 << 20;
     const std::uint64_t tls = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : 0;
-    if (tls >= stack_end && tls - stack_end < kFarthest) stack_end = tls + kThreadDescriptor;
+    if (tls >= stack_end && tls - stack_end < kFarthest)
+      stack_end = std::min(tls + kThreadDescriptor, (tls | (kPageSize - 1)) + 1);
     const bool starts = tracking_->OnClone(
         parent.carrier(), parent.Registers(), static_cast<ThreadId>(number), arguments.stack_start,
         arguments.stack_start != 0 ? stack_end : 0, tls, arguments.stack_pointer);

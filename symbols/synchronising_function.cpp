@@ -22,9 +22,11 @@ constexpr std::array<std::string_view, 7> kTbbWaits = {
     "mutex", "queuing_", "rw_", "spin_", "unique_scoped_lock", "wait_context", "waitable_"};
 
 // In C: GLib (what GOnce runs for its user is a function of that one's), Concurrency Kit's and
-// userspace RCU's atomic operations, which are assembly or volatile.
-constexpr std::array<std::string_view, 7> kC = {"g_atomic_", "g_once_", "ck_pr_", "uatomic_",
-                                                "_uatomic_", "urcu_",   "_urcu_"};
+// userspace RCU's atomic operations, which are assembly or volatile. In D: core.atomic's.
+constexpr std::array<std::string_view, 9> kOthers = {
+    "g_atomic_", "g_once_",        "ck_pr_",
+    "uatomic_",  "_uatomic_",      "urcu_",
+    "_urcu_",    "_D4core6atomic", "_D4core8internal6atomic"};
 
 template <std::size_t kSize>
 bool StartsWithOne(std::string_view text, const std::array<std::string_view, kSize>& starts) {
@@ -67,7 +69,7 @@ bool IsTbbFunction(std::string_view name) {
 }
 
 bool IsSynchronisingFunction(std::string_view name) {
-  if (StartsWithOne(name, kC)) return true;
+  if (StartsWithOne(name, kOthers)) return true;
   if (!TakePrefix(&name)) return false;
   if (name.starts_with("St")) {
     name.remove_prefix(2);

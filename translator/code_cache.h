@@ -78,7 +78,8 @@ struct TranslatorOptions {
   CodeReader read_code;
   // What the instruction at `rip` needs; kCheck for every one if empty.
   std::function<Instrument(std::uint64_t rip)> instrument;
-  // Whether the plain load or store at `rip` is an atomic operation; none if empty.
+  // Whether the plain load, store or update at `rip` is one, or two, of the atomic operations; none
+  // if empty.
   std::function<bool(std::uint64_t rip)> is_atomic;
   // Where a store of such a pointer changes nothing, it counts as a load; none if empty.
   TablePointers table_pointers;

@@ -45,7 +45,28 @@ int __cxa_guard_acquire(uint64_t* guard);
 void __cxa_guard_abort(uint64_t* guard);
 void __cxa_guard_release(uint64_t* guard);
 int _Unwind_RaiseException(void* exception);
+void __cxa_end_catch(void);
+void* _ZSt17current_exceptionv(void* result); /* std::current_exception */
 #endif
+
+/* std::exception_ptr's, in GNU's library and in LLVM's. */
+void _ZNSt15__exception_ptr13exception_ptr9_M_addrefEv(void* pointer);
+void _ZNSt15__exception_ptr13exception_ptr10_M_releaseEv(void* pointer);
+void __cxa_increment_exception_refcount(void* exception);
+void __cxa_decrement_exception_refcount(void* exception);
+/* LLVM's std::weak_ptr; std::barrier: whether the caller came last; std::shared_mutex;
+ * std::call_once. */
+void _ZNSt3__119__shared_weak_count14__release_weakEv(void* counts);
+bool _ZNSt3__131__arrive_barrier_algorithm_baseEPNS_24__barrier_algorithm_baseEh(
+    void* barrier, unsigned char phase);
+void _ZNSt3__119__shared_mutex_base4lockEv(void* mutex);
+bool _ZNSt3__119__shared_mutex_base8try_lockEv(void* mutex);
+void _ZNSt3__119__shared_mutex_base6unlockEv(void* mutex);
+void _ZNSt3__119__shared_mutex_base11lock_sharedEv(void* mutex);
+bool _ZNSt3__119__shared_mutex_base15try_lock_sharedEv(void* mutex);
+void _ZNSt3__119__shared_mutex_base13unlock_sharedEv(void* mutex);
+void _ZNSt3__111__call_onceERVmPvPFvS2_E(volatile unsigned long* flag, void* argument,
+                                         void (*function)(void*));
 
 /* Checked variants (_FORTIFY_SOURCE): `capacity` is the size of the object written to, `flag`
  * says whether %n must be in read-only memory. */

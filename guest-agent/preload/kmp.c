@@ -383,7 +383,7 @@ struct Tool* ompt_start_tool(unsigned version, const char* runtime_version) {
   static struct Tool tool = {.initialise = InitialiseTool, .finalise = FinaliseTool};
   /* A tool of the program's own comes first; the runtime's definition looks no further. */
   struct Tool* (*next)(unsigned, const char*);
-  *(void**)&next = dlsym(RTLD_NEXT, "ompt_start_tool");
+  *(void**)&next = FindNext("ompt_start_tool", NULL);
   struct Tool* other = next ? next(version, runtime_version) : NULL;
   if (other) return other;
   return ReadyAgent() ? &tool : NULL;

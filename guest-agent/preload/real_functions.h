@@ -184,31 +184,46 @@
   LIBC(getline)
 
 /* Groups are probed by their first function. */
-#define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
-  OPTIONAL(_Znwm)                                 \
-  OPTIONAL(_Znam)                                 \
-  OPTIONAL(_ZnwmRKSt9nothrow_t)                   \
-  OPTIONAL(_ZnamRKSt9nothrow_t)                   \
-  OPTIONAL(_ZnwmSt11align_val_t)                  \
-  OPTIONAL(_ZnamSt11align_val_t)                  \
-  OPTIONAL(_ZnwmSt11align_val_tRKSt9nothrow_t)    \
-  OPTIONAL(_ZnamSt11align_val_tRKSt9nothrow_t)    \
-  OPTIONAL(_ZdlPv)                                \
-  OPTIONAL(_ZdaPv)                                \
-  OPTIONAL(_ZdlPvm)                               \
-  OPTIONAL(_ZdaPvm)                               \
-  OPTIONAL(_ZdlPvRKSt9nothrow_t)                  \
-  OPTIONAL(_ZdaPvRKSt9nothrow_t)                  \
-  OPTIONAL(_ZdlPvSt11align_val_t)                 \
-  OPTIONAL(_ZdaPvSt11align_val_t)                 \
-  OPTIONAL(_ZdlPvmSt11align_val_t)                \
-  OPTIONAL(_ZdaPvmSt11align_val_t)                \
-  OPTIONAL(_ZdlPvSt11align_val_tRKSt9nothrow_t)   \
-  OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)   \
-  OPTIONAL(__cxa_guard_acquire)                   \
-  OPTIONAL(__cxa_guard_abort)                     \
-  OPTIONAL(__cxa_guard_release)                   \
-  OPTIONAL(_Unwind_RaiseException)
+#define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)                                       \
+  OPTIONAL(_Znwm)                                                                       \
+  OPTIONAL(_Znam)                                                                       \
+  OPTIONAL(_ZnwmRKSt9nothrow_t)                                                         \
+  OPTIONAL(_ZnamRKSt9nothrow_t)                                                         \
+  OPTIONAL(_ZnwmSt11align_val_t)                                                        \
+  OPTIONAL(_ZnamSt11align_val_t)                                                        \
+  OPTIONAL(_ZnwmSt11align_val_tRKSt9nothrow_t)                                          \
+  OPTIONAL(_ZnamSt11align_val_tRKSt9nothrow_t)                                          \
+  OPTIONAL(_ZdlPv)                                                                      \
+  OPTIONAL(_ZdaPv)                                                                      \
+  OPTIONAL(_ZdlPvm)                                                                     \
+  OPTIONAL(_ZdaPvm)                                                                     \
+  OPTIONAL(_ZdlPvRKSt9nothrow_t)                                                        \
+  OPTIONAL(_ZdaPvRKSt9nothrow_t)                                                        \
+  OPTIONAL(_ZdlPvSt11align_val_t)                                                       \
+  OPTIONAL(_ZdaPvSt11align_val_t)                                                       \
+  OPTIONAL(_ZdlPvmSt11align_val_t)                                                      \
+  OPTIONAL(_ZdaPvmSt11align_val_t)                                                      \
+  OPTIONAL(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                         \
+  OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)                                         \
+  OPTIONAL(__cxa_guard_acquire)                                                         \
+  OPTIONAL(__cxa_guard_abort)                                                           \
+  OPTIONAL(__cxa_guard_release)                                                         \
+  OPTIONAL(_Unwind_RaiseException)                                                      \
+  OPTIONAL(__cxa_end_catch)                                                             \
+  OPTIONAL(_ZSt17current_exceptionv)                                                    \
+  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv)                           \
+  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv)                         \
+  OPTIONAL(__cxa_increment_exception_refcount)                                          \
+  OPTIONAL(__cxa_decrement_exception_refcount)                                          \
+  OPTIONAL(_ZNSt3__119__shared_weak_count14__release_weakEv)                            \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base4lockEv)                                       \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base8try_lockEv)                                   \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base6unlockEv)                                     \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base11lock_sharedEv)                               \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base15try_lock_sharedEv)                           \
+  OPTIONAL(_ZNSt3__119__shared_mutex_base13unlock_sharedEv)                             \
+  OPTIONAL(_ZNSt3__131__arrive_barrier_algorithm_baseEPNS_24__barrier_algorithm_baseEh) \
+  OPTIONAL(_ZNSt3__111__call_onceERVmPvPFvS2_E)
 
 /* omp_get_num_threads is asked, not stood in front of. Locks have an older form, too. */
 #define GOMP_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)        \

@@ -37,9 +37,22 @@ static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void* FindNext(const char* name, const char* version) {
+/* dlsym, which this library stands in front of itself. */
+static void* (*NextLookUp(void))(void*, const char*) {
+  static void* (*next)(void*, const char*);
+  if (!next) {
+    void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    if (!found) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    *(void**)&next = found;
+  }
+  return next;
+}
+
+static void* LookUp(void* handle, const char* name) { return NextLookUp()(handle, name); }
+
+void* FindNext(const char* name, const char* version) {
   void* found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
-  return found ? found : dlsym(RTLD_NEXT, name);
+  return found ? found : LookUp(RTLD_NEXT, name);
 }
 
 static void** PointerOf(const struct Function* function) {
@@ -196,7 +209,7 @@ static void* FindIn(const char* library, const char* name, const char* version) 
   void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return NULL;
   void* found = version ? dlvsym(handle, name, version) : NULL;
-  if (!found) found = dlsym(handle, name);
+  if (!found) found = LookUp(handle, name);
   /* Kept open once something was found: the pointer must stay good. */
   if (found && !SameLibrary(found, &runtime)) return found;
   dlclose(handle);
@@ -204,7 +217,7 @@ static void* FindIn(const char* library, const char* name, const char* version) 
 }
 
 void* FindLate(const char* name, const char* version, uint64_t caller) {
-  static const char* const kRuntimeLibraries[] = {"libstdc++.so.6", "libc++abi.so.1",
+  static const char* const kRuntimeLibraries[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1",
                                                   "libgomp.so.1", "libomp.so.5"};
   int saved_errno = errno;
   void* found = FindNext(name, version);
@@ -233,4 +246,36 @@ void* FindLateOrDie(const char* name, const char* version, uint64_t caller) {
   Complain(name);
   Complain(" (no loaded library other than libtrapline-preload.so defines it)\n");
   _exit(127);
+}
+
+/* Whether `address` is a function that this library stands in front of, by name. */
+static int IsStoodInFrontOf(const void* address) {
+  static const struct Group {
+    const struct Function* functions;
+    size_t count;
+  } kGroups[] = {
+      {kLibc, COUNT(kLibc)}, {kCxx, COUNT(kCxx)}, {kGomp, COUNT(kGomp)}, {kKmp, COUNT(kKmp)}};
+  for (size_t group = 0; group < COUNT(kGroups); ++group) {
+    for (size_t i = 0; i < kGroups[group].count; ++i)
+      if (*PointerOf(&kGroups[group].functions[i]) == address) return 1;
+  }
+  return 0;
+}
+
+/* Who looks a function up in a library of its choice (Free Pascal does for all of pthreads) gets
+ * the one in front of it, too. The pseudo-handles depend on who calls: that is who called this,
+ * since nothing is left to do here. */
+WRAPPER void* dlsym(void* restrict handle, const char* restrict name) {
+  if (!IsRelocated()) return NULL;
+  if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !runtime.agent)
+    return NextLookUp()(handle, name);
+  void* const found = LookUp(handle, name);
+  if (!found || !IsStoodInFrontOf(found)) return found;
+  Dl_info own;
+  void* const self = dladdr(&runtime, &own) ? dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  void* const in_front = self ? LookUp(self, name) : NULL;
+  if (self) dlclose(self);
+  if (in_front && SameLibrary(in_front, &runtime)) return in_front;
+  ForgetErrors();
+  return found;
 }

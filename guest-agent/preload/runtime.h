@@ -101,6 +101,10 @@ static inline void Writes(struct Site site, const volatile void* address, size_t
   if (size != 0) site.agent->access(TRAPLINE_WRITE, (uint64_t)address, size, site.ip, site.stack);
 }
 
+/* The definition of `name` that follows this library's, null if there is none. `version`: null for
+ * the default one. */
+INTERNAL void* FindNext(const char* name, const char* version);
+
 /* The function named `name` that a caller at `caller` would have reached without this library, for
  * libraries that came with dlopen. Null if there is none. The library found stays loaded. */
 INTERNAL void* FindLate(const char* name, const char* version, uint64_t caller);

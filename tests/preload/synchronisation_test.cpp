@@ -1,4 +1,5 @@
 // Every synchronisation primitive, and exactly what the preload library reports of it.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -853,6 +854,27 @@ TEST(Cxx, AnAsyncTaskIsJoined) {
   });
   ASSERT_FALSE(reports.empty());
   EXPECT_EQ(std::count(reports.begin(), reports.end(), JoinOf(number)), 1);
+}
+
+template <class Function>
+void* AddressOf(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+TEST(LookUp, FindsWhatStandsInFront) {
+  void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(libc, nullptr);
+  Record(What::kSynchronisation, [&] {
+    EXPECT_EQ(dlsym(libc, "pthread_mutex_trylock"), AddressOf(pthread_mutex_trylock));
+    EXPECT_EQ(dlsym(libc, "qsort"), AddressOf(qsort));
+    EXPECT_EQ(dlsym(libc, "no such function"), nullptr);
+    EXPECT_NE(dlerror(), nullptr);
+    // The next one of whoever asks.
+    EXPECT_EQ(dlsym(RTLD_NEXT, "pthread_mutex_trylock"), AddressOf(pthread_mutex_trylock));
+    EXPECT_EQ(dlsym(RTLD_DEFAULT, "pthread_mutex_trylock"), AddressOf(pthread_mutex_trylock));
+    EXPECT_EQ(dlsym(RTLD_DEFAULT, "qsort"), AddressOf(qsort));
+  });
+  dlclose(libc);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ PRECOMPILED = tuple(VARIANTS)  # variants of many programs: for them what all pr
 VARIANTS |= {
     "static": ["-O2", "-static"],
     "musl": ["-O2", "-static"],
+    "libcxx": ["-O2", "-stdlib=libc++"],
     "fixed": ["-O2", "-fno-pie", "-no-pie"],
     "rust-O2": ["-Copt-level=2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
@@ -100,12 +101,20 @@ def compiler_command(case):
     """The compiler of C and C++ with the case's flags."""
     compiler = ["gcc", "-std=gnu11"] if case.program.source.suffix == ".c" else ["g++", "-std=gnu++20"]
     common = COMMON
-    if case.variant.startswith("clang"):
+    if compiler_of(case) == "clang":
         compiler[0] = {"gcc": "clang", "g++": "clang++"}[compiler[0]]
         common = [flag for flag in COMMON if flag not in NOT_CLANGS]
     if case.variant == "musl":
         compiler[0] = "musl-gcc"
     return [*compiler, *common, *VARIANTS[case.variant], *case.program.flags]
+
+
+def compiler_of(case):
+    if case.program.source.suffix == ".rs":
+        return "rustc"
+    if case.variant.startswith("clang") or case.variant == "libcxx":
+        return "clang"
+    return "musl-gcc" if case.variant == "musl" else "gcc"
 
 
 def compile_command(case):
@@ -185,12 +194,12 @@ def rustc_leaves_mark():
 def lacking(case):
     """What the machine lacks for the program."""
     program = case.program
-    compiler = "rustc" if program.source.suffix == ".rs" else "clang" if case.variant.startswith("clang") else "musl-gcc" if case.variant == "musl" else "gcc"
+    compiler = compiler_of(case)
     if shutil.which(compiler) is None:
         return f"no {compiler}"
     if case.variant == "rust-O2-stripped" and not rustc_leaves_mark():
         return "this rustc leaves no mark in its programs: stripped, they are not known as Rust's"
-    for need in program.needs:
+    for need in [*program.needs, *(["libcxx"] if case.variant == "libcxx" else [])]:
         lack = without_library(need, compiler) if need in LIBRARIES else "" if need in processor_flags() else f"this processor has no {need}"
         if lack:
             return lack
@@ -205,6 +214,7 @@ def processor_flags():
 # What a program with the library takes, and what is said without: the compiler's arguments before and behind `-`, its input.
 LIBRARIES = {
     "openmp": (["-fopenmp", "-x", "c"], [], "int main(void){}", "no OpenMP run-time library"),
+    "libcxx": (["-x", "c++", "-stdlib=libc++"], ["-lc++"], "#include <mutex>\nint main() {}", "no libc++ (Debian's libc++-dev)"),
     "tbb": (["-x", "c++"], ["-ltbb", "-ltbbmalloc"], "#include <tbb/version.h>\nint main() {}", "no oneTBB (Debian's libtbb-dev)"),
     "jemalloc": (["-x", "c"], ["-l:libjemalloc_pic.a", "-lstdc++", "-lm"], "int main(void){}", "no static jemalloc (Debian's libjemalloc-dev)"),
 }

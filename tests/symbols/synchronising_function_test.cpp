@@ -42,6 +42,8 @@ TEST(SynchronisingFunction, GlibsAtomicsAndOnce) {
 TEST(SynchronisingFunction, OfConcurrencyKitAndUserspaceRcu) {
   EXPECT_TRUE(IsSynchronisingFunction("ck_pr_md_store_uint"));
   EXPECT_TRUE(IsSynchronisingFunction("_uatomic_add"));
+  EXPECT_TRUE(IsSynchronisingFunction(
+      "_D4core8internal6atomic__T10atomicLoadVEQBmQBlQBd__TQBgZQBkFNbNiNeMKxmZm"));
   EXPECT_TRUE(IsSynchronisingFunction("_urcu_memb_read_lock"));
   EXPECT_FALSE(IsSynchronisingFunction("ck_ring_enqueue_spsc"));
   EXPECT_FALSE(IsSynchronisingFunction("rcu_reclaim"));

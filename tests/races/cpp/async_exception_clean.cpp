@@ -1,6 +1,6 @@
 // An exception thrown in one thread is caught, read and destroyed in others.
 // CLEAN
-// BUILD O0 O2 static
+// BUILD O0 O2 static libcxx
 #include <future>
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,6 @@
 // std::barrier with a completion function that touches what both threads touch.
 // CLEAN
+// BUILD O0 O2 libcxx
 #include <barrier>
 #include <thread>
 

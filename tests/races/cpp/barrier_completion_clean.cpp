@@ -1,5 +1,6 @@
 // std::barrier: the completion function is ordered after all arrivals and before all departures.
 // CLEAN
+// BUILD O0 O2 libcxx
 #include <barrier>
 #include <thread>
 

@@ -1,5 +1,6 @@
 // Both threads write after the same phase of a std::barrier.
 // RACE write-write global:value a b
+// BUILD O0 O2 libcxx
 // MAY-MISS shared: each place runs once
 #include <barrier>
 #include <thread>

@@ -1,5 +1,6 @@
 // std::call_once.
 // CLEAN
+// BUILD O0 O2 libcxx
 #include <mutex>
 #include <thread>
 

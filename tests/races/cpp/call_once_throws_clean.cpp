@@ -1,6 +1,6 @@
 // An initialiser that throws is run again by another thread; what it did before is ordered too.
 // CLEAN
-// BUILD O0 O2 static
+// BUILD O0 O2 static libcxx
 #include <mutex>
 #include <stdexcept>
 #include <thread>

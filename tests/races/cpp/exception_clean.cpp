@@ -1,6 +1,6 @@
 // Threads that throw and catch at the same time: the unwinder's caches are its own affair.
 // CLEAN
-// BUILD O0 O2 static
+// BUILD O0 O2 static libcxx
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -1,6 +1,6 @@
 // One shared_future, several threads that wait for it, by wait_for too.
 // CLEAN
-// BUILD O0 O2 static
+// BUILD O0 O2 static libcxx
 #include <future>
 #include <thread>
 

@@ -1,5 +1,6 @@
 // std::shared_mutex: writers alone, readers together.
 // CLEAN
+// BUILD O0 O2 libcxx
 #include <mutex>
 #include <shared_mutex>
 #include <thread>

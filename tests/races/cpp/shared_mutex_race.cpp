@@ -1,5 +1,6 @@
 // Writing under a std::shared_lock.
 // RACE any global:counter a a
+// BUILD O0 O2 libcxx
 // MAY-MISS shared: the place runs once in each thread
 #include <mutex>
 #include <shared_mutex>

@@ -1,5 +1,6 @@
 // std::shared_timed_mutex with time limits.
 // CLEAN
+// BUILD O0 O2 libcxx
 // TSAN-DIFFERS it does not know the clock variants
 #include <chrono>
 #include <mutex>
