@@ -184,38 +184,41 @@
   LIBC(getline)
 
 /* Groups are probed by their first function. */
-#define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)                                       \
-  OPTIONAL(_Znwm)                                                                       \
-  OPTIONAL(_Znam)                                                                       \
-  OPTIONAL(_ZnwmRKSt9nothrow_t)                                                         \
-  OPTIONAL(_ZnamRKSt9nothrow_t)                                                         \
-  OPTIONAL(_ZnwmSt11align_val_t)                                                        \
-  OPTIONAL(_ZnamSt11align_val_t)                                                        \
-  OPTIONAL(_ZnwmSt11align_val_tRKSt9nothrow_t)                                          \
-  OPTIONAL(_ZnamSt11align_val_tRKSt9nothrow_t)                                          \
-  OPTIONAL(_ZdlPv)                                                                      \
-  OPTIONAL(_ZdaPv)                                                                      \
-  OPTIONAL(_ZdlPvm)                                                                     \
-  OPTIONAL(_ZdaPvm)                                                                     \
-  OPTIONAL(_ZdlPvRKSt9nothrow_t)                                                        \
-  OPTIONAL(_ZdaPvRKSt9nothrow_t)                                                        \
-  OPTIONAL(_ZdlPvSt11align_val_t)                                                       \
-  OPTIONAL(_ZdaPvSt11align_val_t)                                                       \
-  OPTIONAL(_ZdlPvmSt11align_val_t)                                                      \
-  OPTIONAL(_ZdaPvmSt11align_val_t)                                                      \
-  OPTIONAL(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                         \
-  OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)                                         \
-  OPTIONAL(__cxa_guard_acquire)                                                         \
-  OPTIONAL(__cxa_guard_abort)                                                           \
-  OPTIONAL(__cxa_guard_release)                                                         \
-  OPTIONAL(_Unwind_RaiseException)                                                      \
-  OPTIONAL(__cxa_end_catch)                                                             \
-  OPTIONAL(_ZSt17current_exceptionv)                                                    \
-  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv)                           \
-  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv)                         \
+#define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
+  OPTIONAL(_Znwm)                                             \
+  OPTIONAL(_Znam)                                             \
+  OPTIONAL(_ZnwmRKSt9nothrow_t)                               \
+  OPTIONAL(_ZnamRKSt9nothrow_t)                               \
+  OPTIONAL(_ZnwmSt11align_val_t)                              \
+  OPTIONAL(_ZnamSt11align_val_t)                              \
+  OPTIONAL(_ZnwmSt11align_val_tRKSt9nothrow_t)                \
+  OPTIONAL(_ZnamSt11align_val_tRKSt9nothrow_t)                \
+  OPTIONAL(_ZdlPv)                                            \
+  OPTIONAL(_ZdaPv)                                            \
+  OPTIONAL(_ZdlPvm)                                           \
+  OPTIONAL(_ZdaPvm)                                           \
+  OPTIONAL(_ZdlPvRKSt9nothrow_t)                              \
+  OPTIONAL(_ZdaPvRKSt9nothrow_t)                              \
+  OPTIONAL(_ZdlPvSt11align_val_t)                             \
+  OPTIONAL(_ZdaPvSt11align_val_t)                             \
+  OPTIONAL(_ZdlPvmSt11align_val_t)                            \
+  OPTIONAL(_ZdaPvmSt11align_val_t)                            \
+  OPTIONAL(_ZdlPvSt11align_val_tRKSt9nothrow_t)               \
+  OPTIONAL(_ZdaPvSt11align_val_tRKSt9nothrow_t)               \
+  OPTIONAL(__cxa_guard_acquire)                               \
+  OPTIONAL(__cxa_guard_abort)                                 \
+  OPTIONAL(__cxa_guard_release)                               \
+  OPTIONAL(_Unwind_RaiseException)                            \
+  OPTIONAL(__cxa_end_catch)                                   \
+  OPTIONAL(_ZSt17current_exceptionv)                          \
+  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv) \
+  OPTIONAL(_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv)
+
+/* LLVM's C++ library. */
+#define LIBCXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)                                    \
+  OPTIONAL(_ZNSt3__119__shared_weak_count14__release_weakEv)                            \
   OPTIONAL(__cxa_increment_exception_refcount)                                          \
   OPTIONAL(__cxa_decrement_exception_refcount)                                          \
-  OPTIONAL(_ZNSt3__119__shared_weak_count14__release_weakEv)                            \
   OPTIONAL(_ZNSt3__119__shared_mutex_base4lockEv)                                       \
   OPTIONAL(_ZNSt3__119__shared_mutex_base8try_lockEv)                                   \
   OPTIONAL(_ZNSt3__119__shared_mutex_base6unlockEv)                                     \
@@ -397,6 +400,7 @@ struct RealFunctions {
   STRING_FUNCTIONS(DECLARE, DECLARE_VERSION)
   STREAM_FUNCTIONS(DECLARE, DECLARE_VERSION)
   CXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  LIBCXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
   GOMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
   KMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
   ANNOTATION_FUNCTIONS(DECLARE, DECLARE_VERSION)

@@ -28,6 +28,7 @@ static const struct Function kLibc[] = {
         SYNCHRONISATION_FUNCTIONS(ENTRY, ENTRY_VERSION) MEMORY_FUNCTIONS(ENTRY, ENTRY_VERSION)
             STRING_FUNCTIONS(ENTRY, ENTRY_VERSION) STREAM_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kLibcxx[] = {LIBCXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kKmp[] = {KMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
@@ -169,6 +170,7 @@ void Initialise(void) {
   int saved_errno = errno;
   FindAll(kLibc, COUNT(kLibc));
   FindGroup(kCxx, COUNT(kCxx));
+  FindGroup(kLibcxx, COUNT(kLibcxx));
   FindGroup(kGomp, COUNT(kGomp));
   FindGroup(kKmp, COUNT(kKmp));
   FindGroup(kAnnotations, COUNT(kAnnotations));
@@ -253,8 +255,11 @@ static int IsStoodInFrontOf(const void* address) {
   static const struct Group {
     const struct Function* functions;
     size_t count;
-  } kGroups[] = {
-      {kLibc, COUNT(kLibc)}, {kCxx, COUNT(kCxx)}, {kGomp, COUNT(kGomp)}, {kKmp, COUNT(kKmp)}};
+  } kGroups[] = {{kLibc, COUNT(kLibc)},
+                 {kCxx, COUNT(kCxx)},
+                 {kLibcxx, COUNT(kLibcxx)},
+                 {kGomp, COUNT(kGomp)},
+                 {kKmp, COUNT(kKmp)}};
   for (size_t group = 0; group < COUNT(kGroups); ++group) {
     for (size_t i = 0; i < kGroups[group].count; ++i)
       if (*PointerOf(&kGroups[group].functions[i]) == address) return 1;
