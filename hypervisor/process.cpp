@@ -559,7 +559,7 @@ long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) 
     constexpr std::uint64_t kThreadDescriptor = 0x900, kFarthest = 1 << 20;
     const std::uint64_t tls = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : 0;
     if (tls >= stack_end && tls - stack_end < kFarthest)
-      stack_end = std::min(tls + kThreadDescriptor, (tls | (kPageSize - 1)) + 1);
+      stack_end = std::min(tls + kThreadDescriptor, AlignUp(tls + 1, kPageSize));
     const bool starts = tracking_->OnClone(
         parent.carrier(), parent.Registers(), static_cast<ThreadId>(number), arguments.stack_start,
         arguments.stack_start != 0 ? stack_end : 0, tls, arguments.stack_pointer);

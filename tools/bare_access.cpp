@@ -26,10 +26,6 @@ bool MayBeTbbFlag(const Instruction& instruction) {
 
 }  // namespace
 
-bool MayBeBareAccess(const Instruction& instruction) {
-  return MayBeAtomic(instruction) || IsPlainUpdate(instruction);
-}
-
 BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCode code,
                         WaitingLoops& loops) {
   const MemoryOperand& operand = instruction.operands[0];

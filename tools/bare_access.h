@@ -23,9 +23,7 @@ struct BareAccess {
   std::uint32_t size = 0;
 };
 
-// Whether `instruction` may be one, by its form alone.
-bool MayBeBareAccess(const Instruction& instruction);
-// `instruction`, which may be one and is at `ip`, in such code.
+// `instruction`, which MayComeOfAtomics and is at `ip`, in such code.
 BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCode code,
                         WaitingLoops& loops);
 

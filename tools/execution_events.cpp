@@ -973,7 +973,7 @@ bool ExecutionEvents::IsPlain(std::uint64_t ip, std::uint64_t address) {
 BareAccess ExecutionEvents::BareAccessAt(std::uint64_t ip) {
   return bare_accesses_.Of(ip, modules_, [&]() -> BareAccess {
     const auto instruction = InstructionAt(ip);
-    if (!instruction || !MayBeBareAccess(*instruction)) return {};
+    if (!instruction || !MayComeOfAtomics(*instruction)) return {};
     return BareAccessOf(*instruction, ip, symbolizer_.BareCodeAt(ip), waiting_loops_);
   });
 }

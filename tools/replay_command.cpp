@@ -92,7 +92,7 @@ class BareAccesses {
     std::array<unsigned char, kMaximumInstructionLength> bytes{};
     if (symbolizer_.ReadCode(ip, bytes.data(), bytes.size()) == 0) return {};
     const auto instruction = Decode(bytes, ip);
-    if (!instruction || !MayBeBareAccess(*instruction)) return {};
+    if (!instruction || !MayComeOfAtomics(*instruction)) return {};
     for (const SourceFrame& frame : symbolizer_.Resolve(ip).frames) {
       if (plain_.Match(frame.function)) return {};
     }

@@ -236,9 +236,14 @@ class WaitingLoop {
     return IsOneByte(in, 0x8b) && in.rex_w() && in.reg() == reg && in.base == kRip;
   }
 
+  // What the dynamic linker stores where the instruction loads from.
+  StoredAddress StoredFor(std::uint64_t ip, const Instruction& load) const {
+    if (load.base != kRip || load.operand_count == 0) return {};
+    return source_.import_at(Place(ip, load, load.operands[0]));
+  }
+
   bool IsWaitingImport(std::uint64_t ip, const Instruction& load) const {
-    if (load.base != kRip || load.operand_count == 0) return false;
-    const StoredAddress stored = source_.import_at(Place(ip, load, load.operands[0]));
+    const StoredAddress stored = StoredFor(ip, load);
     return stored.address != 0 ? IsWaiting(stored.address) : Waits(stored.name);
   }
 
@@ -248,10 +253,7 @@ class WaitingLoop {
     for (int i = 0; i < 2; ++i) {
       const auto stub = At(at);
       if (!stub) break;
-      if (stub->branch == Branch::kIndirectJump) {
-        return stub->base == kRip && stub->operand_count > 0 &&
-               Waits(source_.import_at(Place(at, *stub, stub->operands[0])).name);
-      }
+      if (stub->branch == Branch::kIndirectJump) return Waits(StoredFor(at, *stub).name);
       at += stub->length;
     }
     return Waits(source_.function_at(function));

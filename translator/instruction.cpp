@@ -789,4 +789,8 @@ bool IsPlainUpdate(const Instruction& instruction) {
   return operand != nullptr && operand->reads && operand->writes && !instruction.atomic;
 }
 
+bool MayComeOfAtomics(const Instruction& instruction) {
+  return MayBeAtomic(instruction) || IsPlainUpdate(instruction);
+}
+
 }  // namespace trapline

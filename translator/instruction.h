@@ -112,6 +112,8 @@ bool IsSimple(const MemoryOperand& operand);
 bool MayBeAtomic(const Instruction& instruction);
 // Of one operand in memory, which it reads and writes without being an atomic operation.
 bool IsPlainUpdate(const Instruction& instruction);
+// One of both: clang makes such an update of an atomic load, an addition and an atomic store.
+bool MayComeOfAtomics(const Instruction& instruction);
 
 // The instruction at the start of `bytes`, which is at address `rip` in 64-bit mode. Nothing when
 // the bytes are cut short, are no instruction, or are one that the table does not know.

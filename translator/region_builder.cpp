@@ -135,10 +135,9 @@ auto RegionBuilder::AddItem(std::uint64_t rip) -> const Item* {
     item.instrument = instrument != Instrument::kNone || pops_flags;
     item.check = instrument == Instrument::kCheck;
     item.only_reads = OnlyReadsMemory(item.in);
-    // clang makes one update of an atomic load, an addition and an atomic store.
-    item.atomic = (item.in.atomic && !item.only_reads) ||
-                  (item.check && options_.is_atomic &&
-                   (MayBeAtomic(item.in) || IsPlainUpdate(item.in)) && options_.is_atomic(rip));
+    item.atomic =
+        (item.in.atomic && !item.only_reads) ||
+        (item.check && options_.is_atomic && MayComeOfAtomics(item.in) && options_.is_atomic(rip));
     item.flag_use = StatusFlagUse(item.in);
     item.named = NamedRegisters(item.in);
     item.written = MaybeWrittenRegisters(item.in);

@@ -5,15 +5,15 @@
  * program's own code, or locks. */
 #include "guest-agent/preload/runtime.h"
 
-/* -- Exceptions that threads share (std::exception_ptr, std::future) -- */
-
-/* Whoever gives an exception up may be the last one, who destroys it after all that the others have
- * done with it: each decrement of the count releases and acquires. */
-static void GiveUpException(const void* object, uint64_t ip) {
+/* Whoever gives up what is counted may be the last one, who destroys it after all that the others
+ * have done with it: each decrement releases and acquires. */
+static void GiveUp(const void* object, uint64_t ip) {
   if (object == NULL) return;
   Event(TRAPLINE_HAPPENS_BEFORE, object, 0, ip);
   Event(TRAPLINE_HAPPENS_AFTER, object, 0, ip);
 }
+
+/* -- Exceptions that threads share (std::exception_ptr, std::future) -- */
 
 /* Somebody has asked for a pointer to one: until then each has its thread alone. */
 static int exceptions_are_shared;
@@ -23,23 +23,15 @@ static void ShareExceptions(void) {
     __atomic_store_n(&exceptions_are_shared, 1, __ATOMIC_RELAXED);
 }
 
-/* What __cxa_get_globals has (Itanium C++ ABI, level 2, 2.2.2). */
-struct ExceptionGlobals {
-  const char* caught;
-  unsigned uncaught;
-};
-
 /* The exception that the thread has caught last, null: none of C++. Its header has the same members
  * with GNU's runtime as with LLVM's, but for two words that the latter has ahead of them; that of
  * one that was thrown again by a pointer names another object (its class ends in 1). */
-static const void* CaughtException(uint64_t caller) {
+static const void* CaughtException(const struct ExceptionGlobals* globals) {
   static const struct Layout {
     uint64_t class; /* "GNUCC++", "CLNGC++", and a last byte */
     size_t class_at, primary_at, size;
   } kLayouts[] = {{0x474e5543432b2b00, 80, 0, 112}, {0x434c4e47432b2b00, 96, 8, 128}};
-  static struct ExceptionGlobals* (*get_globals)(void);
-  if (!get_globals) *(void**)&get_globals = FindLate("__cxa_get_globals", NULL, caller);
-  const char* caught = get_globals ? get_globals()->caught : NULL;
+  const char* caught = globals->caught;
   if (!caught) return NULL;
   for (size_t i = 0; i < sizeof kLayouts / sizeof *kLayouts; ++i) {
     const struct Layout* layout = &kLayouts[i];
@@ -52,8 +44,10 @@ static const void* CaughtException(uint64_t caller) {
 
 WRAPPER void __cxa_end_catch(void) {
   REQUIRE(__cxa_end_catch);
-  if (runtime.agent && __atomic_load_n(&exceptions_are_shared, __ATOMIC_RELAXED))
-    GiveUpException(CaughtException(CALLER), CALLER);
+  if (runtime.agent && __atomic_load_n(&exceptions_are_shared, __ATOMIC_RELAXED)) {
+    REQUIRE(__cxa_get_globals);
+    GiveUp(CaughtException(real.__cxa_get_globals()), CALLER);
+  }
   real.__cxa_end_catch();
 }
 
@@ -64,33 +58,22 @@ WRAPPER void* _ZSt17current_exceptionv(void* result) {
   return real._ZSt17current_exceptionv(result);
 }
 
+/* A change of an exception's count: what it reports, then the real function. */
+#define EXCEPTION_COUNT(name, report) \
+  WRAPPER void name(void* argument) { \
+    REQUIRE(name);                    \
+    ShareExceptions();                \
+    report;                           \
+    real.name(argument);              \
+  }
+
 /* GNU's std::exception_ptr: its one member is the exception. */
-WRAPPER void _ZNSt15__exception_ptr13exception_ptr9_M_addrefEv(void* pointer) {
-  REQUIRE(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv);
-  ShareExceptions();
-  real._ZNSt15__exception_ptr13exception_ptr9_M_addrefEv(pointer);
-}
-
-WRAPPER void _ZNSt15__exception_ptr13exception_ptr10_M_releaseEv(void* pointer) {
-  REQUIRE(_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv);
-  ShareExceptions();
-  GiveUpException(*(void**)pointer, CALLER);
-  real._ZNSt15__exception_ptr13exception_ptr10_M_releaseEv(pointer);
-}
-
+EXCEPTION_COUNT(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv, (void)0)
+EXCEPTION_COUNT(_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv,
+                GiveUp(*(void**)argument, CALLER))
 /* LLVM's. */
-WRAPPER void __cxa_increment_exception_refcount(void* exception) {
-  REQUIRE(__cxa_increment_exception_refcount);
-  ShareExceptions();
-  real.__cxa_increment_exception_refcount(exception);
-}
-
-WRAPPER void __cxa_decrement_exception_refcount(void* exception) {
-  REQUIRE(__cxa_decrement_exception_refcount);
-  ShareExceptions();
-  GiveUpException(exception, CALLER);
-  real.__cxa_decrement_exception_refcount(exception);
-}
+EXCEPTION_COUNT(__cxa_increment_exception_refcount, (void)0)
+EXCEPTION_COUNT(__cxa_decrement_exception_refcount, GiveUp(argument, CALLER))
 
 /* -- LLVM's std::weak_ptr -- */
 
@@ -98,8 +81,7 @@ WRAPPER void __cxa_decrement_exception_refcount(void* exception) {
  * not: its last user frees it. */
 WRAPPER void _ZNSt3__119__shared_weak_count14__release_weakEv(void* counts) {
   REQUIRE(_ZNSt3__119__shared_weak_count14__release_weakEv);
-  Event(TRAPLINE_HAPPENS_BEFORE, counts, 0, CALLER);
-  Event(TRAPLINE_HAPPENS_AFTER, counts, 0, CALLER);
+  GiveUp(counts, CALLER);
   real._ZNSt3__119__shared_weak_count14__release_weakEv(counts);
 }
 

@@ -45,6 +45,12 @@ int __cxa_guard_acquire(uint64_t* guard);
 void __cxa_guard_abort(uint64_t* guard);
 void __cxa_guard_release(uint64_t* guard);
 int _Unwind_RaiseException(void* exception);
+/* What __cxa_get_globals has (Itanium C++ ABI, level 2, 2.2.2). */
+struct ExceptionGlobals {
+  const char* caught;
+  unsigned uncaught;
+};
+struct ExceptionGlobals* __cxa_get_globals(void);
 void __cxa_end_catch(void);
 void* _ZSt17current_exceptionv(void* result); /* std::current_exception */
 #endif

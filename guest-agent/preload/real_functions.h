@@ -183,7 +183,7 @@
   LIBC(getdelim)                             \
   LIBC(getline)
 
-/* Groups are probed by their first function. */
+/* Groups are probed by their first function. __cxa_get_globals is asked, not stood in front of. */
 #define CXX_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
   OPTIONAL(_Znwm)                                             \
   OPTIONAL(_Znam)                                             \
@@ -209,6 +209,7 @@
   OPTIONAL(__cxa_guard_abort)                                 \
   OPTIONAL(__cxa_guard_release)                               \
   OPTIONAL(_Unwind_RaiseException)                            \
+  OPTIONAL(__cxa_get_globals)                                 \
   OPTIONAL(__cxa_end_catch)                                   \
   OPTIONAL(_ZSt17current_exceptionv)                          \
   OPTIONAL(_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv) \

@@ -38,6 +38,16 @@ static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Those of libraries. */
+static const struct Group {
+  const struct Function* functions;
+  size_t count;
+} kLibraries[] = {{kLibc, COUNT(kLibc)},
+                  {kCxx, COUNT(kCxx)},
+                  {kLibcxx, COUNT(kLibcxx)},
+                  {kGomp, COUNT(kGomp)},
+                  {kKmp, COUNT(kKmp)}};
+
 /* dlsym, which this library stands in front of itself. */
 static void* (*NextLookUp(void))(void*, const char*) {
   static void* (*next)(void*, const char*);
@@ -169,10 +179,8 @@ void Initialise(void) {
   runtime.state = kRuntimeInitialising;
   int saved_errno = errno;
   FindAll(kLibc, COUNT(kLibc));
-  FindGroup(kCxx, COUNT(kCxx));
-  FindGroup(kLibcxx, COUNT(kLibcxx));
-  FindGroup(kGomp, COUNT(kGomp));
-  FindGroup(kKmp, COUNT(kKmp));
+  for (size_t i = 1; i < COUNT(kLibraries); ++i)
+    FindGroup(kLibraries[i].functions, kLibraries[i].count);
   FindGroup(kAnnotations, COUNT(kAnnotations));
   FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
@@ -252,17 +260,9 @@ void* FindLateOrDie(const char* name, const char* version, uint64_t caller) {
 
 /* Whether `address` is a function that this library stands in front of, by name. */
 static int IsStoodInFrontOf(const void* address) {
-  static const struct Group {
-    const struct Function* functions;
-    size_t count;
-  } kGroups[] = {{kLibc, COUNT(kLibc)},
-                 {kCxx, COUNT(kCxx)},
-                 {kLibcxx, COUNT(kLibcxx)},
-                 {kGomp, COUNT(kGomp)},
-                 {kKmp, COUNT(kKmp)}};
-  for (size_t group = 0; group < COUNT(kGroups); ++group) {
-    for (size_t i = 0; i < kGroups[group].count; ++i)
-      if (*PointerOf(&kGroups[group].functions[i]) == address) return 1;
+  for (size_t group = 0; group < COUNT(kLibraries); ++group) {
+    for (size_t i = 0; i < kLibraries[group].count; ++i)
+      if (*PointerOf(&kLibraries[group].functions[i]) == address) return 1;
   }
   return 0;
 }
