@@ -16,6 +16,9 @@ extern "C" {
 #define restrict __restrict
 #endif
 
+/* Of the Itanium C++ ABI, in libc. */
+int __cxa_atexit(void (*handler)(void*), void* argument, void* library);
+
 /* operator new, new[], delete, delete[] in the variants of [new.delete]: plain, nothrow, aligned,
  * sized (Itanium C++ ABI names; size_t is m, std::align_val_t and std::nothrow_t by name). */
 void* _Znwm(size_t size);

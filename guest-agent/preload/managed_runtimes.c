@@ -11,12 +11,6 @@
 
 #define REPORT(kind, object, size) Event(kind, (const volatile void*)(object), size, CALLER)
 
-/* Takes effect at once, for all threads. */
-static void Request(enum trapline_event_kind kind, uint64_t address, uint64_t size,
-                    uint64_t other) {
-  if (runtime.agent) runtime.agent->access(kind, address, size, other, 0);
-}
-
 /* -- Fibers -- */
 
 enum { kTsanSwitchWithoutOrder = 1 };

@@ -39,9 +39,13 @@
   LIBC(pthread_clockjoin_np)                 \
   LIBC(pthread_detach)                       \
   LIBC(pthread_setname_np)                   \
+  LIBC(pthread_exit)                         \
   LIBC(thrd_create)                          \
   LIBC(thrd_join)                            \
-  LIBC(thrd_detach)
+  LIBC(thrd_detach)                          \
+  LIBC(thrd_exit)                            \
+  LIBC(exit)                                 \
+  LIBC(__cxa_atexit)
 
 #define SYNCHRONISATION_FUNCTIONS(LIBC, LIBC_VERSION) \
   LIBC(pthread_mutex_lock)                            \

@@ -76,6 +76,12 @@ static inline void Event(enum trapline_event_kind kind, const volatile void* obj
     agent->event(kind, (uint64_t)object, size, ip);
 }
 
+/* One of those that take effect at once, for all threads. */
+static inline void Request(enum trapline_event_kind kind, uint64_t address, uint64_t size,
+                           uint64_t other) {
+  if (runtime.agent) runtime.agent->access(kind, address, size, other, 0);
+}
+
 /* The agent while accesses count, else null. */
 static inline const Agent* TrackingAgent(void) {
   const Agent* agent = ReadyAgent();

@@ -1,5 +1,6 @@
 /* Threads: which number the monitor gave the thread that a pthread_t names, for the one who waits
- * for it. Creation and end of a thread are seen by the monitor itself. */
+ * for it, and the end of the last one. Creation and end of a thread are seen by the monitor itself.
+ */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -251,6 +252,56 @@ WRAPPER int pthread_detach(pthread_t thread) {
 
 WRAPPER int thrd_detach(thrd_t thread) {
   DETACH(ReadyC11Agent(), thread, real.thrd_detach(thread));
+}
+
+/* -- The end of the last thread -- */
+
+/* A process whose initial thread left by pthread_exit ends as by exit(0) once its last thread has
+ * ended (pthread_exit in POSIX): handlers of exit and destructors of static objects then come after
+ * all that any thread has done. Which one is the last the library finds by a count of its own, and
+ * calls no function that it exports, so a handler tells: the first of all that run. */
+static _Atomic(int) initial_thread_left;
+static _Atomic(int) exit_was_called; /* since then, by the program, whoever else still runs */
+
+static void AfterAllThreads(void* unused) {
+  (void)unused;
+  if (!atomic_load(&exit_was_called)) Request(TRAPLINE_AFTER_ALL, 0, 0, 0);
+}
+
+static void HandleExitFirst(void) { real.__cxa_atexit(AfterAllThreads, NULL, NULL); }
+
+static void LeaveThread(void) {
+  if (runtime.agent && syscall(SYS_gettid) == getpid() && !atomic_exchange(&initial_thread_left, 1))
+    HandleExitFirst();
+}
+
+WRAPPER void pthread_exit(void* value) {
+  Ready();
+  LeaveThread();
+  real.pthread_exit(value);
+  __builtin_unreachable();
+}
+
+WRAPPER void thrd_exit(int value) {
+  Ready();
+  LeaveThread();
+  real.thrd_exit(value);
+  __builtin_unreachable();
+}
+
+WRAPPER void exit(int status) {
+  Ready();
+  if (atomic_load(&initial_thread_left)) atomic_store(&exit_was_called, 1);
+  real.exit(status);
+  __builtin_unreachable();
+}
+
+/* What atexit calls, too. */
+WRAPPER int __cxa_atexit(void (*handler)(void*), void* argument, void* library) {
+  if (!Ready()) return -1;
+  int result = real.__cxa_atexit(handler, argument, library);
+  if (atomic_load(&initial_thread_left)) HandleExitFirst();
+  return result;
 }
 
 void ReportThreadName(const char* name, uint64_t ip) {
