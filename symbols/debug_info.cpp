@@ -228,7 +228,8 @@ bool IsOperation(Dwarf_Die& function) {
   const char* const file = DeclarationFile(function);
   const std::string_view text = FunctionName(function);
   if (file == nullptr || !IsAtomicHeader(file)) return false;
-  return IsMemberOperation(text) || (text.starts_with("atomic_") && text.ends_with("_explicit"));
+  return IsMemberOperation(text) || (text.starts_with("atomic_") && text.ends_with("_explicit")) ||
+         text.starts_with("__cxx_atomic_");  // what LLVM's call
 }
 
 // All orders that a call of the operation gives it, if they are constants at `pc`.
@@ -545,6 +546,13 @@ bool DebugInfo::IsWaiterCount(std::uint64_t address) {
   if (file == nullptr || !std::string_view(file).ends_with("/atomic_wait.h")) return false;
   const std::string_view function = FunctionName(chain.back());
   return function == "_M_enter_wait" || function == "_M_leave_wait" || function == "_M_waiting";
+}
+
+bool DebugInfo::IsOpenMp(std::uint64_t address) {
+  Unit* const unit = UnitOf(address);
+  const char* const producer = unit != nullptr ? Producer(unit->lines_die) : nullptr;
+  return producer != nullptr &&
+         std::string_view(producer).find(" -fopenmp") != std::string_view::npos;
 }
 
 bool DebugInfo::InlinesAtomicLoad(std::uint64_t address) {

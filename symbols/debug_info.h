@@ -58,6 +58,9 @@ class DebugInfo {
   // atomic object, which tells only whether there is anybody to be woken.
   bool IsWaiterCount(std::uint64_t address);
 
+  // Whether the code at `address` says that it was compiled with -fopenmp, as gcc's does.
+  bool IsOpenMp(std::uint64_t address);
+
   // File and line of all that the function at `address` consists of, what is inlined there as well,
   // if its code may have been merged with other code of the same function: gcc makes one of equal
   // loads, and says the place of one. Otherwise empty.

@@ -11,12 +11,14 @@ namespace trapline {
 
 bool IsSystemFile(std::string_view path) {
   for (const std::string_view start :
-       {"/usr/include/c++/", "/usr/include/x86_64-linux-gnu/", "/usr/include/bits/",
-        "/usr/include/sys/", "/usr/include/linux/", "/usr/include/asm"}) {
+       {"/usr/include/x86_64-linux-gnu/", "/usr/include/bits/", "/usr/include/sys/",
+        "/usr/include/linux/", "/usr/include/asm"}) {
     if (path.starts_with(start)) return true;
   }
   constexpr std::string_view kHeaders = "/usr/include/";
-  return path.find("/lib/gcc/") != std::string_view::npos ||
+  // LLVM's C++ library lies in a directory of the compiler's own.
+  return path.find("/include/c++/") != std::string_view::npos ||
+         path.find("/lib/gcc/") != std::string_view::npos ||
          path.find("/lib/clang/") != std::string_view::npos ||
          (path.starts_with(kHeaders) && path.find('/', kHeaders.size()) == std::string_view::npos);
 }

@@ -373,6 +373,14 @@ class Symbolizer::Implementation {
     });
   }
 
+  bool IsOpenMpByDebugInfo(std::uint64_t pc) {
+    const std::unique_lock lock(mutex_);
+    const Module* const module = modules_.Find(pc);
+    if (!options_.use_files || module == nullptr) return false;
+    Contents& contents = ContentsOf(*module);
+    return contents.debug_info && contents.debug_info->IsOpenMp(pc - module->bias);
+  }
+
   StoredAddress ImportAt(std::uint64_t slot) {
     const std::unique_lock lock(mutex_);
     const Module* const module = modules_.Find(slot);
@@ -766,6 +774,10 @@ Symbolizer::OrderAnswer Symbolizer::OrderOf(std::span<const std::uint64_t> stack
 }
 
 BareCode Symbolizer::BareCodeAt(std::uint64_t pc) { return implementation_->BareCodeAt(pc); }
+
+bool Symbolizer::IsOpenMpByDebugInfo(std::uint64_t pc) {
+  return implementation_->IsOpenMpByDebugInfo(pc);
+}
 
 StoredAddress Symbolizer::ImportAt(std::uint64_t slot) { return implementation_->ImportAt(slot); }
 

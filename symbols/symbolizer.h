@@ -152,6 +152,10 @@ class Symbolizer {
   // Of the instruction at `pc`. Remembered.
   BareCode BareCodeAt(std::uint64_t pc);
 
+  // Whether the code at `pc` says that it was compiled with -fopenmp. False without debug info, and
+  // of clang's, which does not say.
+  bool IsOpenMpByDebugInfo(std::uint64_t pc);
+
   // What the dynamic linker stores at `slot`, as the file of the module there says.
   StoredAddress ImportAt(std::uint64_t slot);
 

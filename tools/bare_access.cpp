@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "translator/register_use.h"
+#include "tools/loop_values.h"
 
 namespace trapline {
 namespace {
@@ -42,31 +42,34 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
 }
 
 bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip) {
-  constexpr unsigned kMostInstructions = 12;
-  const auto load = Decode(code, ip);
-  if (!load || !MayBeAtomic(*load) || load->operands[0].writes) return false;
-  const MemoryOperand& loaded = load->operands[0];
-  const auto bit = [](std::uint8_t number) { return number < 16 ? 1u << number : 0u; };
-  const unsigned of_address = bit(loaded.base) | bit(loaded.index);
-  const auto moves_address = [of_address](const Instruction& instruction) {
-    return (MaybeWrittenRegisters(instruction) & of_address) != 0;
+  constexpr unsigned kMostInstructions = 16;
+  Step step;
+  step.ip = ip;
+  const auto take = [&] {
+    const auto rest = code.subspan(step.ip - ip);
+    const auto next = Decode(rest, step.ip);
+    if (next) step.Take(*next, rest);
+    return next.has_value();
   };
-  std::uint64_t at = load->length;
-  if (moves_address(*load)) return false;
-  for (unsigned i = 0; i < kMostInstructions && at < code.size(); ++i) {
-    const auto next = Decode(code.subspan(at), ip + at);
-    if (!next || next->branch != Branch::kNone) return false;
-    at += next->length;
-    if (next->atomic && next->map == kMap0F && (next->opcode & 0xfe) == 0xb0) {  // cmpxchg
-      const MemoryOperand& changed = next->operands[0];
-      // To rip displacements are relative.
-      const std::int64_t moved =
-          loaded.base == kRip ? static_cast<std::int64_t>(at - load->length) : 0;
-      return changed.base == loaded.base && changed.index == loaded.index &&
-             changed.scale == loaded.scale && changed.segment == loaded.segment &&
-             changed.size == loaded.size && changed.displacement + moved == loaded.displacement;
+  if (!take() || !MayBeAtomic(step.instruction) || step.instruction.operands[0].writes)
+    return false;
+  LoopValues values = LoopValues::AtFirst();
+  const MemoryOperand loaded = step.instruction.operands[0];
+  const Location location = values.AddressOf(step, loaded);
+  const Value value = values.Execute(step);
+  while (++step.number < kMostInstructions) {
+    step.ip += step.instruction.length;
+    if (step.ip - ip >= code.size() || !take() || step.instruction.branch != Branch::kNone)
+      return false;
+    const Instruction& in = step.instruction;
+    if (in.atomic && in.map == kMap0F && (in.opcode & 0xfe) == 0xb0) {  // cmpxchg
+      const MemoryOperand& changed = in.operands[0];
+      // It changes what was loaded, or expects to find that.
+      return changed.size == loaded.size && changed.segment == loaded.segment &&
+             (values.AddressOf(step, changed) == location ||
+              (value.IsExact() && values.Of(kRax) == value));
     }
-    if (moves_address(*next)) return false;
+    values.Execute(step);
   }
   return false;
 }

@@ -933,10 +933,12 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
 }
 
 // Whether the instruction at `ip` is the load by which a reduction or an atomic construct of OpenMP
-// begins that is compiled to a loop around `lock cmpxchg`. Its line is any near the construct.
+// begins that is compiled to a loop around `lock cmpxchg`. Its line is any near the construct,
+// which may stand in any function of a unit that is compiled for OpenMP.
 bool ExecutionEvents::BeginsOpenMpUpdate(std::uint64_t ip, const Code& code) {
   constexpr unsigned char kLock = 0xf0;
   if (std::ranges::find(code, kLock) == code.end() || !LoadsForExchange(code, ip)) return false;
+  if (symbolizer_.IsOpenMpByDebugInfo(ip)) return true;
   const std::string function = symbolizer_.ResolveCode(ip).frames.back().function;
   return function.find("._omp_fn.") != std::string::npos ||   // gcc
          function.find("omp_outlined") != std::string::npos;  // clang

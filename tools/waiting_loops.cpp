@@ -11,17 +11,18 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/loop_values.h"
 #include "translator/instruction.h"
 #include "translator/register_use.h"
 
 namespace trapline {
 namespace {
 
-using Nodes = std::uint32_t;            // a set of the instructions looked at
-constexpr std::size_t kMostNodes = 32;  // oneTBB's longest such loop, with its backoff, has 25
+// A set of the instructions looked at. Of the longest such loops oneTBB's, with its backoff, has
+// 25, libstdc++'s atomic::wait some 40.
+using Nodes = std::uint64_t;
+constexpr std::size_t kMostNodes = 64;
 
-// What functions may change by the System V ABI: rax, rcx, rdx, rsi, rdi, r8 to r11.
-constexpr unsigned kCallerSaved = 0xfc7;
 constexpr unsigned kAllRegisters = 0xffff;
 
 bool LetsTimePass(std::string_view function) {
@@ -73,14 +74,13 @@ void ForEach(Nodes nodes, Visit&& visit) {
 }
 
 struct Node {
-  std::uint64_t ip = 0;
+  Step step;
+  LoopValues before;
+  Location address;  // of its one operand in memory
   Nodes next = 0;
-  unsigned writes = 0;                  // registers
-  bool passes = false;                  // may be part of such a loop
-  std::uint8_t constant = kNoRegister;  // it writes this one with `value`, more than `from` has
-  std::uint8_t from = kNoRegister;
-  std::uint64_t value = 0;
-  Instruction instruction;
+  bool is_read = false;
+  bool passes = false;   // may be part of such a loop, or of the way there
+  bool repeats = false;  // may be part of such a loop
 };
 
 // nop and pause.
@@ -89,6 +89,11 @@ bool IsNothing(const Instruction& instruction) {
          ((instruction.map == kMapOneByte && instruction.opcode == 0x90 &&
            (instruction.rex & 1) == 0) ||
           (instruction.map == kMap0F && instruction.opcode >= 0x18 && instruction.opcode <= 0x1f));
+}
+
+bool IsPause(const Instruction& instruction) {
+  constexpr std::uint8_t kRepeatPrefix = 0xf3;
+  return IsOneByte(instruction, 0x90) && instruction.repeat_prefix == kRepeatPrefix;
 }
 
 // Registers whose values the instruction computes with, or more; those of an address in memory are
@@ -101,6 +106,8 @@ unsigned ValueRegisters(const Instruction& in) {
   const bool of_constant =
       one_byte && (opcode == 0xc6 || opcode == 0xc7 || (opcode & 0xf0) == 0xb0);
   if (of_constant || (two_bytes && (opcode & 0xf0) == 0x90)) return 0;  // or of the flags: setcc
+  const bool of_rax = one_byte && ((opcode < 0x40 && (opcode & 6) == 4) || (opcode & 0xfe) == 0xa8);
+  if (of_rax) return Bit(kRax);  // cmp, test and the like of rax and a number
   const unsigned of_address = Bit(in.base) | Bit(in.index);
   if (one_byte && opcode == 0x8d) return of_address;              // lea
   if (one_byte && (opcode & 0xfe) == 0x88) return Bit(in.reg());  // mov to memory or a register
@@ -131,15 +138,33 @@ bool SetsFlags(const Instruction& instruction) {
          (instruction.map == kMap0F && std::ranges::binary_search(kTwoBytes, instruction.opcode));
 }
 
+// A word of the stack, by the register that points there; kNoRegister: none.
+struct StackPlace {
+  std::uint8_t base = kNoRegister;
+  std::int64_t displacement = 0;
+  bool operator==(const StackPlace&) const = default;
+};
+
+// The one that the instruction uses. What was not optimised puts each value on the stack first.
+StackPlace PlaceOnStack(const Instruction& in) {
+  if (in.branch != Branch::kNone || in.operand_count != 1) return {};
+  const MemoryOperand& operand = in.operands[0];
+  const bool is_stack = operand.segment == Segment::kNone && operand.index == kNoRegister &&
+                        (operand.base == kRsp || operand.base == kRbp);
+  return is_stack ? StackPlace{operand.base, operand.displacement} : StackPlace();
+}
+
 // Whether a branch soon behind it, on the straight way, depends on what it loads.
 template <class At>
 bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at) {
   constexpr int kMostInstructions = 8;
   bool flags = SetsFlags(load);
   unsigned values = MaybeWrittenRegisters(load);
+  StackPlace stored;
   if (values == kAllRegisters) return false;
   std::uint64_t at = ip + load.length;
-  for (int i = 0; i < kMostInstructions && (flags || values != 0); ++i) {
+  for (int i = 0; i < kMostInstructions && (flags || values != 0 || stored.base != kNoRegister);
+       ++i) {
     const std::optional<Instruction> next = instruction_at(at);
     if (!next) return false;
     at = next->branch == Branch::kJump ? next->target : at + next->length;
@@ -160,17 +185,27 @@ bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at)
         return false;
     }
     if (IsNothing(*next)) continue;
-    const bool uses = (ValueRegisters(*next) & values) != 0 || (flags && TakesCondition(*next));
+    const StackPlace place = PlaceOnStack(*next);
+    const bool is_on_stack = place.base != kNoRegister;
+    const bool is_stored = is_on_stack && place == stored;
+    const bool uses = (ValueRegisters(*next) & values) != 0 || (flags && TakesCondition(*next)) ||
+                      (is_stored && next->operands[0].reads);
     if (SetsFlags(*next)) flags = uses;
     const unsigned written = MaybeWrittenRegisters(*next);
     values = uses ? values | written : values & ~written;
+    if (!is_on_stack || !next->operands[0].writes) continue;
+    if (uses) {
+      stored = place;
+    } else if (is_stored) {
+      stored = {};
+    }
   }
   return false;
 }
 
-bool MayBeIt(const std::optional<Instruction>& load) {
-  return load && MayBeAtomic(*load) && !load->operands[0].writes &&
-         load->operands[0].segment == Segment::kNone;
+bool MayBeIt(const Instruction& load) {
+  return MayBeAtomic(load) && !load.operands[0].writes &&
+         load.operands[0].segment == Segment::kNone;
 }
 
 }  // namespace
@@ -181,11 +216,12 @@ class WaitingLoop {
 
   bool Contains(std::uint64_t ip) {
     const auto load = At(ip);
-    if (!MayBeIt(load) || !Ends(ip, *load)) return false;
+    if (!load || !MayBeIt(*load) || !Ends(ip, *load)) return false;
     load_ = *load;
     load_ip_ = ip;
-    Collect();
-    return Decide();
+    const LoopValues at_first = LoopValues::AtFirst();
+    address_ = at_first.AddressOf({.ip = ip, .instruction = load_}, load_.operands[0]);
+    return Follow(at_first) && Decide();
   }
 
  private:
@@ -195,26 +231,40 @@ class WaitingLoop {
     return EndsByValue(ip, load, [this](std::uint64_t at) { return At(at); });
   }
 
-  bool CallsWaiting(std::uint64_t ip, const Instruction& call) const {
-    if (call.branch != Branch::kIndirectCall) return IsWaiting(call.target);
-    if (call.modrm_is_memory()) return IsWaitingImport(ip, call);
-    return std::ranges::any_of(nodes_,
-                               [&](const Node& node) {  // loaded ahead of the loop
-                                 return node.passes && LoadsPointer(node.instruction, call.rm()) &&
-                                        IsWaitingImport(node.ip, node.instruction);
-                               }) ||
-           IsLoadedBefore(call.rm());
+  bool CallsWaiting(const Step& step, const LoopValues& values) const {
+    const Instruction& call = step.instruction;
+    if (call.branch != Branch::kIndirectCall) return IsWaiting(call.target, values);
+    if (call.modrm_is_memory()) {
+      const Location slot = values.AddressOf(step, call.operands[0]);
+      return slot.base.kind == Value::Kind::kNumber && !slot.HasIndex() &&
+             IsWaitingImport(slot.base.plus, values);
+    }
+    const Value& function = values.Of(call.rm());
+    if (function.narrow) return false;
+    switch (function.kind) {
+      case Value::Kind::kNumber:
+        return IsWaiting(function.plus, values);
+      case Value::Kind::kLoaded:
+        return function.plus == 0 && IsWaitingImport(function.of, values);
+      case Value::Kind::kRegister:
+        return function.plus == 0 && IsLoadedBefore(static_cast<std::uint8_t>(function.of), values);
+      default:
+        return false;
+    }
   }
 
   // Whether the register has got such a function's address little ahead of the first load, on the
   // straight way there.
-  bool IsLoadedBefore(std::uint8_t reg) const {
+  bool IsLoadedBefore(std::uint8_t reg, const LoopValues& values) const {
     constexpr std::uint64_t kMostBytes = 96, kLoadLength = 7;
     if ((kCallerSaved & Bit(reg)) != 0) return false;
     for (std::uint64_t back = kLoadLength; back <= kMostBytes; ++back) {
       std::uint64_t at = load_ip_ - back;
       const auto pointer = At(at);
-      if (!pointer || !LoadsPointer(*pointer, reg) || !IsWaitingImport(at, *pointer)) continue;
+      if (!pointer || !LoadsPointer(*pointer, reg) ||
+          !IsWaitingImport(PlaceOf(at, *pointer), values)) {
+        continue;
+      }
       for (at += pointer->length; at < load_ip_;) {
         const auto next = At(at);
         const bool goes_on =
@@ -236,257 +286,198 @@ class WaitingLoop {
     return IsOneByte(in, 0x8b) && in.rex_w() && in.reg() == reg && in.base == kRip;
   }
 
-  // What the dynamic linker stores where the instruction loads from.
-  StoredAddress StoredFor(std::uint64_t ip, const Instruction& load) const {
-    if (load.base != kRip || load.operand_count == 0) return {};
-    return source_.import_at(Place(ip, load, load.operands[0]));
+  // Of an operand relative to rip.
+  static std::uint64_t PlaceOf(std::uint64_t ip, const Instruction& in) {
+    return ip + in.length + static_cast<std::uint64_t>(in.operands[0].displacement);
   }
 
-  bool IsWaitingImport(std::uint64_t ip, const Instruction& load) const {
-    const StoredAddress stored = StoredFor(ip, load);
-    return stored.address != 0 ? IsWaiting(stored.address) : Waits(stored.name);
+  // What the dynamic linker stores at `slot`.
+  bool IsWaitingImport(std::uint64_t slot, const LoopValues& values) const {
+    const StoredAddress stored = source_.import_at(slot);
+    return stored.address != 0 ? IsWaiting(stored.address, values) : Waits(stored.name, values);
   }
 
   // By its name, or as a stub of the linker's or what ends by calling another: endbr64, and a jump.
-  bool IsWaiting(std::uint64_t function) const {
+  bool IsWaiting(std::uint64_t function, const LoopValues& values) const {
     std::uint64_t at = function;
     for (int i = 0; i < 2; ++i) {
       const auto stub = At(at);
       if (!stub) break;
-      if (stub->branch == Branch::kIndirectJump) return Waits(StoredFor(at, *stub).name);
+      if (stub->branch == Branch::kIndirectJump) {
+        return stub->base == kRip && stub->operand_count != 0 &&
+               Waits(source_.import_at(PlaceOf(at, *stub)).name, values);
+      }
       at += stub->length;
     }
-    return Waits(source_.function_at(function));
+    return Waits(source_.function_at(function), values);
   }
 
-  bool Waits(std::string_view function) const {
-    return LetsTimePass(function) || (function == "syscall" && CallsFutex(kRdi));
+  static bool Waits(std::string_view function, const LoopValues& values) {
+    return LetsTimePass(function) || (function == "syscall" && CallsFutex(values, kRdi));
   }
 
   // Whether the number of the system call, which is in that register, is futex's, or comes from
-  // another one that has had it before.
-  bool CallsFutex(std::uint8_t number) const {
-    return std::ranges::any_of(nodes_, [&](const Node& node) {
-      if (!node.passes) return false;
-      const Instruction& in = node.instruction;
-      const bool copies = IsOneByte(in, 0x89) && !in.modrm_is_memory() && in.rm() == number;
-      return (node.constant == number && node.value == SYS_futex) ||
-             (copies && !IsWritten(in.reg()));
-    });
+  // elsewhere, where it has been before.
+  static bool CallsFutex(const LoopValues& values, std::uint8_t reg) {
+    const Value& number = values.Of(reg);
+    return number.IsNumber(SYS_futex) || number.kind == Value::Kind::kSlot ||
+           (number.kind == Value::Kind::kRegister && number.of != reg);
   }
 
-  bool IsWritten(std::uint8_t reg) const {
-    return std::ranges::any_of(nodes_,
-                               [&](const Node& node) { return (node.writes & Bit(reg)) != 0; });
-  }
-
-  // A move of a register of 64 bits to (0x89) or from (0x8b) its place on the stack.
-  static bool MovesOnStack(const Instruction& in, std::uint8_t opcode) {
-    return IsOneByte(in, opcode) && in.rex_w() && in.operand_count == 1 && in.base == kRsp &&
-           in.index == kNoRegister && in.segment == Segment::kNone;
-  }
-
-  // What a register gets back that was put there before, over a call.
-  bool IsReload(const Instruction& in) const {
-    return MovesOnStack(in, 0x8b) && std::ranges::any_of(nodes_, [&](const Node& node) {
-             const Instruction& spill = node.instruction;
-             return node.passes && MovesOnStack(spill, 0x89) && spill.reg() == in.reg() &&
-                    spill.operands[0].displacement == in.operands[0].displacement;
-           });
-  }
-
-  unsigned ReloadedAt(std::uint64_t ip) const {
-    unsigned reloaded = 0;
-    for (auto in = At(ip); in && IsReload(*in); in = At(ip)) {
-      reloaded |= Bit(in->reg());
-      ip += in->length;
-    }
-    return reloaded;
-  }
-
-  // A register that is given an address, or 32 bits that the code has.
-  void NoteConstant(Node& node) const {
-    const Instruction& in = node.instruction;
-    if (in.encoding != Encoding::kLegacy || in.map != kMapOneByte || in.operand_size_prefix) return;
-    const bool is_lea = in.opcode == 0x8d && in.rex_w() && in.index == kNoRegister &&
-                        in.base != kNoRegister && !in.address_size_prefix;
-    const bool is_move = (in.opcode & 0xf8) == 0xb8 && !in.rex_w();
-    if (is_lea) {
-      node.constant = in.reg();
-      node.value = static_cast<std::uint64_t>(
-          loops_.NumberIn(node.ip, in.displacement_offset, in.displacement_size));
-      if (in.base == kRip) {
-        node.value += node.ip + in.length;
-      } else {
-        node.from = in.base;
-      }
-    } else if (is_move) {
-      node.constant = static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3);
-      node.value = static_cast<std::uint32_t>(
-          loops_.NumberIn(node.ip, in.immediate_offset, in.immediate_size));
-    }
-  }
-
-  // Where the operand is if that is known: else by its base and index.
-  struct Location {
-    std::uint8_t base, index, scale;
-    std::uint64_t place;
-    bool operator==(const Location&) const = default;
-  };
-  Location LocationOf(std::uint64_t ip, const Instruction& in) const {
-    const MemoryOperand& operand = in.operands[0];
-    Location location{operand.base, operand.index, operand.scale, Place(ip, in, operand)};
-    if (operand.index != kNoRegister) return location;
-    location.scale = 1;
-    if (operand.base == kRip) location.base = kNoRegister;
-    if (const Node* const node = ConstantOf(operand.base)) {
-      location.base = node->from;
-      location.place += node->value;
-    }
-    return location;
-  }
-
-  // What alone of all that was looked at writes the register, a constant; null: there is none.
-  const Node* ConstantOf(std::uint8_t reg) const {
-    const Node* found = nullptr;
-    for (const Node& node : nodes_) {
-      if (!node.passes || (node.writes & Bit(reg)) == 0) continue;
-      if (found != nullptr || node.constant != reg) return nullptr;
-      found = &node;
-    }
-    return found != nullptr && IsWritten(found->from) ? nullptr : found;
-  }
-
-  // Displacement, or address if it is known.
-  static std::uint64_t Place(std::uint64_t ip, const Instruction& instruction,
-                             const MemoryOperand& operand) {
-    return static_cast<std::uint64_t>(operand.displacement) +
-           (operand.base == kRip ? ip + instruction.length : 0);
-  }
-
-  bool IsSameLoad(const Node& node) const {
-    if (!MayBeAtomic(node.instruction)) return false;
-    const MemoryOperand& a = load_.operands[0];
-    const MemoryOperand& b = node.instruction.operands[0];
-    return !b.writes && a.size == b.size && b.segment == Segment::kNone &&
-           a.address_is_32_bits == b.address_is_32_bits &&
-           LocationOf(load_ip_, load_) == LocationOf(node.ip, node.instruction);
-  }
-
-  // What may be reached from the load by instructions that pass.
-  void Collect() {
-    IndexOf(load_ip_);
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      Node& node = nodes_[i];
-      Read(node);
+  // What may be reached from the load by instructions that pass, and what is known there.
+  bool Follow(const LoopValues& at_first) {
+    constexpr int kMostSteps = 1024;
+    Reach(load_ip_, at_first);
+    for (int steps = 0; changed_ != 0; ++steps) {
+      if (steps == kMostSteps) return false;
+      Node& node = nodes_[static_cast<std::size_t>(std::countr_zero(changed_))];
+      changed_ &= changed_ - 1;
+      LoopValues values = node.before;
+      Judge(node);
+      node.next = 0;
       if (!node.passes) continue;
-      const Instruction& in = node.instruction;
-      if (in.branch != Branch::kJump) node.next |= IndexOf(node.ip + in.length);
+      const Instruction& in = node.step.instruction;
+      if (in.branch == Branch::kNone) {
+        if (!IsNothing(in)) values.Execute(node.step);
+      } else if (in.branch == Branch::kSyscall) {
+        values.Forget(Bit(kRax) | Bit(kRcx) | Bit(11));
+      } else if (in.branch == Branch::kCall || in.branch == Branch::kIndirectCall) {
+        values.Forget(kCallerSaved);
+      }
+      const std::uint64_t behind = node.step.ip + in.length;
+      Nodes next = 0;
+      if (in.branch != Branch::kJump) next |= Reach(behind, values);
       if (in.branch == Branch::kJump || in.branch == Branch::kConditional)
-        node.next |= IndexOf(in.target);
+        next |= Reach(in.target, values);
+      node.next = next;
     }
+    return true;
   }
 
-  // As a set; empty when there are too many.
-  Nodes IndexOf(std::uint64_t ip) {
-    const auto known = std::ranges::find(nodes_, ip, &Node::ip);
+  // The instruction at `ip`, reached with `values`, as a set; empty when there are too many.
+  Nodes Reach(std::uint64_t ip, const LoopValues& values) {
+    const auto known = std::ranges::find(nodes_, ip, [](const Node& node) { return node.step.ip; });
     const auto index = static_cast<std::size_t>(known - nodes_.begin());
     if (index == kMostNodes) return 0;
-    if (known == nodes_.end()) nodes_.emplace_back().ip = ip;
+    if (known == nodes_.end()) {
+      Node& node = nodes_.emplace_back();
+      node.step.ip = ip;
+      node.step.number = index;
+      node.before = values;
+      Read(node);
+      changed_ |= Only(index);
+    } else if (known->before.Join(values)) {
+      changed_ |= Only(index);
+    }
     return Only(index);
   }
 
   void Read(Node& node) const {
-    const auto in = At(node.ip);
-    node.passes = in && in->effects_known;
-    if (!node.passes) return;
-    node.instruction = *in;
-    switch (in->branch) {
+    const auto in = At(node.step.ip);
+    node.is_read = in && in->effects_known;
+    if (!node.is_read) return;
+    node.step.Take(*in, loops_.CodeAt(node.step.ip));
+  }
+
+  void Judge(Node& node) const {
+    const Instruction& in = node.step.instruction;
+    node.passes = node.repeats = node.is_read;
+    if (!node.is_read) return;
+    switch (in.branch) {
       case Branch::kNone:
-        node.writes = IsNothing(*in) || IsReload(*in) ? 0 : MaybeWrittenRegisters(*in);
-        NoteConstant(node);
-        node.passes = std::ranges::all_of(in->memory(), [this](const MemoryOperand& operand) {
-          // What is waited for may lie on the stack as well.
-          return !operand.writes || (operand.base == kRsp && operand.segment == Segment::kNone &&
-                                     load_.operands[0].base != kRsp);
-        });
+        for (const MemoryOperand& operand : in.memory()) JudgeOperand(node, operand);
         break;
       case Branch::kJump:
       case Branch::kConditional:
         break;
       case Branch::kCall:
       case Branch::kIndirectCall:
-        node.writes = kCallerSaved & ~ReloadedAt(node.ip + in->length);
-        node.passes = CallsWaiting(node.ip, *in);
+        node.passes = CallsWaiting(node.step, node.before);
         break;
       case Branch::kSyscall:
-        node.writes = Bit(kRax) | Bit(kRcx) | Bit(11);
-        node.passes = CallsFutex(kRax);
+        node.passes = CallsFutex(node.before, kRax);
         break;
       default:
         node.passes = false;
     }
   }
 
+  void JudgeOperand(Node& node, const MemoryOperand& operand) const {
+    const Location address = node.before.AddressOf(node.step, operand);
+    if (node.step.instruction.operand_count == 1) node.address = address;
+    if (address.Varies()) node.passes = false;
+    if (!operand.writes) return;
+    // What is waited for may lie on the stack as well.
+    if (operand.segment == Segment::kNone && address.IsOnStack() && !address_.IsOnStack()) return;
+    node.repeats = false;
+    if (!node.step.instruction.atomic) node.passes = false;
+  }
+
+  bool IsLoadOfWord(const Node& node) const {
+    const Instruction& in = node.step.instruction;
+    if (!MayBeIt(in) || !Ends(node.step.ip, in)) return false;
+    return node.step.ip == load_ip_ || (in.operands[0].size == load_.operands[0].size &&
+                                        node.address == address_ && address_.IsExact());
+  }
+
   // For each node what is reached from it, itself only by a way back.
-  std::array<Nodes, kMostNodes> Reached(Nodes alive) const {
+  std::array<Nodes, kMostNodes> Reached(Nodes of) const {
     std::array<Nodes, kMostNodes> reached{};
-    ForEach(alive, [&](std::size_t i) { reached[i] = nodes_[i].next & alive; });
-    ForEach(alive, [&](std::size_t by) {
-      ForEach(alive, [&](std::size_t of) {
-        if ((reached[of] & Only(by)) != 0) reached[of] |= reached[by];
+    ForEach(of, [&](std::size_t i) { reached[i] = nodes_[i].next & of; });
+    ForEach(of, [&](std::size_t by) {
+      ForEach(of, [&](std::size_t from) {
+        if ((reached[from] & Only(by)) != 0) reached[from] |= reached[by];
       });
     });
     return reached;
   }
 
-  bool Decide() {
-    Nodes alive = 0, loads = 0;
+  // Whether time is meant to pass: nobody does that but for waiting.
+  static bool PassesTime(const Node& node) {
+    return node.step.instruction.branch == Branch::kSyscall ||
+           node.step.instruction.branch == Branch::kCall ||
+           node.step.instruction.branch == Branch::kIndirectCall || IsPause(node.step.instruction);
+  }
+
+  // A loop that lets no time pass may be any search, unless all its addresses are the same from the
+  // start.
+  static bool IsOfSearch(const Node& node) {
+    const Value& base = node.address.base;
+    return base.kind >= Value::Kind::kLoaded || node.address.index.kind >= Value::Kind::kLoaded;
+  }
+
+  bool Decide() const {
+    Nodes passing = 0, repeating = 0, loads = 0, passes_time = 0, searching = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!nodes_[i].passes) continue;
-      alive |= Only(i);
-      if (IsSameLoad(nodes_[i]) && Ends(nodes_[i].ip, nodes_[i].instruction)) loads |= Only(i);
+      const Node& node = nodes_[i];
+      if (!node.passes) continue;
+      passing |= Only(i);
+      if (!node.repeats) continue;
+      repeating |= Only(i);
+      if (IsLoadOfWord(node)) loads |= Only(i);
+      if (PassesTime(node)) passes_time |= Only(i);
+      if (IsOfSearch(node)) searching |= Only(i);
     }
-    while (true) {
-      const std::array<Nodes, kMostNodes> reached = Reached(alive);
-      // What lies on a loop through such a load, and on the way there.
-      Nodes loop = 0, way = 0;
-      ForEach(alive, [&](std::size_t i) {
-        ForEach(reached[i] & loads, [&](std::size_t load) {
-          if ((reached[load] & Only(i)) != 0) loop |= Only(i);
-        });
+    loads &= Reached(passing)[0] | Only(0);
+    const std::array<Nodes, kMostNodes> reached = Reached(repeating);
+    const std::array<Nodes, kMostNodes> of_fixed = Reached(repeating & ~searching);
+    bool repeated = false;
+    ForEach(loads, [&](std::size_t load) {
+      repeated = repeated || (of_fixed[load] & Only(load)) != 0;
+      ForEach(reached[load] & passes_time, [&](std::size_t passes) {
+        repeated = repeated || (reached[passes] & Only(load)) != 0;
       });
-      const Nodes from_load = reached[0] | Only(0);
-      if ((alive & Only(0)) == 0 || (from_load & loop) == 0) return false;
-      ForEach(from_load, [&](std::size_t i) {
-        if (((reached[i] | Only(i)) & loop) != 0) way |= Only(i);
-      });
-      unsigned written = 0;
-      ForEach(loop | way, [&](std::size_t i) { written |= nodes_[i].writes; });
-      for (std::uint8_t reg = 0; reg < 16; ++reg) {
-        if (ConstantOf(reg) != nullptr) written &= ~Bit(reg);
-      }
-      Nodes varies = 0;
-      ForEach(loop | way, [&](std::size_t i) {
-        for (const MemoryOperand& operand : nodes_[i].instruction.memory()) {
-          if (operand.implicit && operand.base == kRsp) continue;  // push and pop
-          if (nodes_[i].instruction.branch == Branch::kNone &&
-              ((Bit(operand.base) | Bit(operand.index)) & written) != 0) {
-            varies |= Only(i);
-          }
-        }
-      });
-      if (varies == 0) return true;
-      alive &= ~varies;
-      loads &= ~varies;
-    }
+    });
+    return repeated;
   }
 
   WaitingLoops& loops_;
   const CodeSource& source_;
   Instruction load_;
   std::uint64_t load_ip_ = 0;
+  Location address_;                                         // that it loads from
   boost::container::static_vector<Node, kMostNodes> nodes_;  // the load is the first one
+  Nodes changed_ = 0;  // are to be followed: more may be reached, or less is known
 };
 
 bool WaitingLoops::Repeat(std::uint64_t ip) {
@@ -508,15 +499,14 @@ std::optional<Instruction> WaitingLoops::InstructionAt(std::uint64_t ip) {
   return Decode(std::span(block.bytes).first(block.size).subspan(offset), ip);
 }
 
-std::int32_t WaitingLoops::NumberIn(std::uint64_t ip, std::size_t offset, std::size_t size) const {
-  std::int32_t number = 0;
-  std::memcpy(&number, &blocks_[ip / kBlock % blocks_.size()].bytes[ip % kBlock + offset], size);
-  return size == 1 ? static_cast<std::int8_t>(number) : number;
+std::span<const unsigned char> WaitingLoops::CodeAt(std::uint64_t ip) const {
+  const Block& block = blocks_[ip / kBlock % blocks_.size()];
+  return std::span(block.bytes).subspan(ip % kBlock);
 }
 
 bool WaitingLoops::MayRepeat(std::uint64_t ip, std::span<const unsigned char> code) {
   const auto load = Decode(code, ip);
-  if (!MayBeIt(load)) return false;
+  if (!load || !MayBeIt(*load)) return false;
   bool goes_on = false;  // behind the end of `code`, or elsewhere
   const bool ends = EndsByValue(ip, *load, [&](std::uint64_t at) -> std::optional<Instruction> {
     goes_on = at - ip + kMaximumInstructionLength > code.size();

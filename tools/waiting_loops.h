@@ -58,8 +58,8 @@ class WaitingLoops {
   };
 
   std::optional<Instruction> InstructionAt(std::uint64_t ip);
-  // A signed number of the instruction that was just read there: `size` bytes of it, 0, 1 or 4.
-  std::int32_t NumberIn(std::uint64_t ip, std::size_t offset, std::size_t size) const;
+  // The code of the instruction that was just read there, and what follows it.
+  std::span<const unsigned char> CodeAt(std::uint64_t ip) const;
 
   const CodeSource source_;
   std::mutex mutex_;

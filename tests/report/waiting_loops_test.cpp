@@ -254,6 +254,122 @@ called_since: cmpb $0, word(%rip)
   call *%rax
   jmp called_since
 20: ret
+# std::atomic::wait as GCC inlines it: the first look; what counts those who wait; spins whose word is
+# on the stack, or in another register; the kernel's wait, and another look.
+waits_inlined: mov word(%rip), %ebx
+  cmp %r14d, %ebx
+  je 44f
+  lock addl $1, other(%rip)
+40: mov %r12, 32(%rsp)
+  mov %rbp, %rax
+  mov %rbp, %r12
+  mov %ebx, 16(%rsp)
+  movl $2, 24(%rsp)
+  jmp waits_by_saved
+41: pause
+  add $1, %r15d
+  mov 32(%rsp), %rax
+waits_by_saved: mov (%rax), %eax
+  cmp %eax, 16(%rsp)
+  jne 43f
+  cmp $11, %r15d
+  jle 41b
+  mov %rbp, %rsi
+  mov $202, %edi
+  call syscall_stub
+  test %rax, %rax
+  jne 45f
+waits_again: mov word(%rip), %eax
+  cmp %eax, %ebx
+  je 40b
+43: lock subl $1, other(%rip)
+44: ret
+45: hlt
+# What counts stands in the loop.
+46: lock addl $1, other(%rip)
+counts: cmpl $0, word(%rip)
+  je 46b
+  ret
+# A member of an object whose address is loaded each time.
+47: call yield_stub
+pointer: mov word(%rip), %rax
+  mov 24(%rax), %rax
+member: cmpb $0, 8(%rax)
+  je 47b
+  ret
+# In a loop that lets no time pass that may be a search.
+searches_member: mov (%rbx), %rax
+  cmp %rbp, 8(%rax)
+  je 48f
+  add $1, %ecx
+  cmp %edx, %ecx
+  jb searches_member
+48: ret
+# A list, however slowly.
+49: pause
+follows_slowly: mov 8(%rdi), %rdi
+  test %rdi, %rdi
+  jne 49b
+  ret
+# Two places in turns.
+50: pause
+  xchg %rdi, %rsi
+two_places: cmpl $0, (%rdi)
+  je 50b
+  ret
+51: pause
+  mov %rdi, %rax
+  mov %rsi, %rdi
+  mov %rax, %rsi
+moved_places: cmpl $0, 4(%rdi)
+  je 51b
+  ret
+# Not optimised: what it finds lies on the stack first.
+52: call yield_stub
+unoptimised: mov word(%rip), %eax
+  mov %eax, -20(%rbp)
+  cmpl $0, -20(%rbp)
+  setne %al
+  xor $-1, %al
+  test $1, %al
+  jne 52b
+  ret
+# Something else lies there.
+53: call yield_stub
+other_on_stack: mov word(%rip), %eax
+  mov %eax, -20(%rbp)
+  cmpl $0, -24(%rbp)
+  je 53b
+  ret
+# An object by the register that may be the frame's.
+54: addl $1, 20(%rbp)
+  pause
+counts_in_object: cmpl $0, word(%rip)
+  je 54b
+  ret
+# A number of rax's own encodings.
+compares_rax: mov word(%rip), %eax
+  cmp $0x12345, %eax
+  jne compares_rax
+  ret
+# An element whose index the loop changes.
+55: pause
+  inc %ecx
+element: cmpl $0, (%rdi,%rcx,4)
+  je 55b
+  ret
+# An index that the stack has, and what is stored over it.
+56: pause
+  mov 8(%rsp), %rcx
+fixed_element: cmpl $0, (%rdi,%rcx,4)
+  je 56b
+  ret
+57: pause
+  mov 8(%rsp), %rcx
+  incl 12(%rsp)
+changed_element: cmpl $0, (%rdi,%rcx,4)
+  je 57b
+  ret
 own_yield: jmp *yield_slot(%rip)
 own_work: jmp *work_slot(%rip)
 yield_function: mov $24, %eax
@@ -285,7 +401,10 @@ extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[],
     first_not_saved[], waits_for_futex[], waits_in_kernel[], first_by_name[], writes[],
     first_elsewhere[], syscall_slot[], calls_directly[], yield_function[], yield_slot[],
     sleep_slot[], work_slot[], own_loaded_before[], works_loaded_before[], written_since[],
-    called_since[], own_yield[], own_work[], own_slot[], own_work_slot[];
+    waits_inlined[], waits_by_saved[], waits_again[], counts[], pointer[], member[],
+    searches_member[], follows_slowly[], two_places[], moved_places[], unoptimised[],
+    other_on_stack[], counts_in_object[], compares_rax[], element[], fixed_element[],
+    changed_element[], called_since[], own_yield[], own_work[], own_slot[], own_work_slot[];
 }
 
 namespace trapline {
@@ -342,6 +461,14 @@ TEST_F(WaitingLoopsTest, LoadsOfLoopsThatDoNothingElse) {
   EXPECT_TRUE(Waits(first_then_saved));
   EXPECT_TRUE(Waits(first_then_address));
   EXPECT_TRUE(Waits(own_loaded_before));
+  EXPECT_TRUE(Waits(waits_inlined));
+  EXPECT_TRUE(Waits(waits_by_saved));
+  EXPECT_TRUE(Waits(waits_again));
+  EXPECT_TRUE(Waits(member));
+  EXPECT_TRUE(Waits(moved_places));
+  EXPECT_TRUE(Waits(unoptimised));
+  EXPECT_TRUE(Waits(compares_rax));
+  EXPECT_TRUE(Waits(fixed_element));
 }
 
 TEST_F(WaitingLoopsTest, OtherLoads) {
@@ -360,6 +487,15 @@ TEST_F(WaitingLoopsTest, OtherLoads) {
   EXPECT_FALSE(Waits(works_loaded_before));
   EXPECT_FALSE(Waits(written_since));
   EXPECT_FALSE(Waits(called_since));
+  EXPECT_FALSE(Waits(counts));
+  EXPECT_FALSE(Waits(pointer));
+  EXPECT_FALSE(Waits(searches_member));
+  EXPECT_FALSE(Waits(follows_slowly));
+  EXPECT_FALSE(Waits(two_places));
+  EXPECT_FALSE(Waits(other_on_stack));
+  EXPECT_FALSE(Waits(counts_in_object));
+  EXPECT_FALSE(Waits(element));
+  EXPECT_FALSE(Waits(changed_element));
 }
 
 TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {

@@ -1,6 +1,5 @@
 // A relaxed load and an acquire fence behind it, in a function of its own.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include <stdatomic.h>
 
 #include "race.h"

@@ -1,6 +1,5 @@
 // Relaxed flag with a fence on each side.
 // CLEAN
-// LIMIT O0-nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <stdatomic.h>
 
 #include "race.h"

@@ -1,7 +1,6 @@
 // The fence comes after the store, and before that of the next call, which publishes what was there
 // before.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static void Publish(int stage) {

@@ -1,6 +1,5 @@
 // The fence comes after the store, but at first there is only the fence.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static void Publish(int stage) {

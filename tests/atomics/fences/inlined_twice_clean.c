@@ -1,6 +1,5 @@
 // The same at two places, where optimising compilers make two stores of the one.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static inline void Publish(int stage) {

@@ -1,6 +1,5 @@
 // The fence comes after the store, and before that of the next turn.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static void* Gives(void* argument) {

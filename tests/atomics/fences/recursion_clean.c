@@ -1,6 +1,5 @@
 // The inner call runs its fence before the outer one its store.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static void Publish(int stage);

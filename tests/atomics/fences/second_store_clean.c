@@ -1,6 +1,5 @@
 // Two stores with the fence between them: only the second one publishes.
 // CLEAN
-// LIMIT O0-nodebug: the store is a plain mov
 #include "two_stages.h"
 
 static void* Gives(void* argument) {

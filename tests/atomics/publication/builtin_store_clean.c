@@ -1,7 +1,6 @@
 // GCC's builtin store on a plain int: a mov at a line of the program, like any assignment, but for
 // the line's text.
 // CLEAN
-// LIMIT clang-O0-nodebug: the store is a plain mov
 #include "race.h"
 
 static int value;

@@ -1,7 +1,6 @@
 // A value handed over by a flag: release store, acquire load.
 // CLEAN
 // TAGS fast
-// LIMIT O0-nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <stdatomic.h>
 
 #include "race.h"

@@ -2,7 +2,7 @@
 // RACE read-write global:published a b
 // ALSO any c d
 // MAY-MISS shared: each place runs once in a thread
-// LIMIT O2-nodebug: a loop that does nothing else waits for it, as for an atomic one; the instructions are the same
+// LIMIT nodebug: a loop that does nothing else waits for it, as for an atomic one; the instructions are the same
 #include <thread>
 
 #include "race.h"

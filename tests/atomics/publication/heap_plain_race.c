@@ -2,6 +2,7 @@
 // RACE read-write heap:8 a b
 // ALSO any c d
 // MAY-MISS shared: each place runs once in a thread
+// LIMIT nodebug: a loop that does nothing else waits for it, as for an atomic one; the instructions are the same
 #include "race.h"
 
 struct Channel {

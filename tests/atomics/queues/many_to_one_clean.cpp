@@ -1,6 +1,5 @@
 // An intrusive queue for many givers and one taker: linked by an exchange, then by a store.
 // CLEAN
-// LIMIT nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <atomic>
 #include <thread>
 

@@ -1,7 +1,6 @@
 // A ring for one giver and one taker.
 // CLEAN
 // TAGS fast
-// LIMIT O0-nodebug: the flag is stored by a plain mov, and nothing but debug info tells it from a plain variable's
 #include <stdatomic.h>
 
 #include "race.h"
