@@ -163,8 +163,8 @@ void AddressSpace::Insert(std::uint64_t start, const Region& region) {
   // Neighbours of the same kind become one, so that runs and large pages see whole mappings.
   const auto same = [](const Region& a, const Region& b) {
     return a.protection == b.protection && a.shared == b.shared && !a.grows_down && !b.grows_down &&
-           a.borrowed == b.borrowed && a.untracked_code == b.untracked_code && a.object == 0 &&
-           b.object == 0;
+           a.borrowed == b.borrowed && a.untracked_code == b.untracked_code &&
+           a.served == b.served && a.object == 0 && b.object == 0;
   };
   if (it != regions_.begin()) {
     auto before = std::prev(it);

@@ -47,14 +47,17 @@ struct Region {
   bool borrowed = false;  // the vDSO: the monitor uses it too, so the host mapping stays as it is
   // Of a file whose code's accesses do not count (TrackingRules), but for some parts of it.
   bool untracked_code = false;
+  // The program serves its page faults itself (userfaultfd).
+  bool served = false;
   // Shared memory that may be mapped at several places: which, and where in it the region starts.
   std::uint64_t object = 0;  // 0: none
   std::uint64_t offset = 0;  // bytes
 
   // Whether accesses to the region can race: read-only memory is only read, and what can be
-  // executed cannot be hidden from a thread that runs it.
+  // executed cannot be hidden from a thread that runs it. Nor is it known of pages that come one by
+  // one.
   bool Trackable() const {
-    return (protection & PROT_WRITE) != 0 && (protection & PROT_EXEC) == 0 && !borrowed;
+    return (protection & PROT_WRITE) != 0 && (protection & PROT_EXEC) == 0 && !borrowed && !served;
   }
   // Whether it is code that cannot be written to, here or where the same memory is mapped, too (by
   // which just-in-time compilers write theirs). Other code changes without a word.
@@ -243,6 +246,8 @@ class AddressSpace {
 
   // The program is about to use userfaultfd.
   void OnProgramWatchesMemory();
+  // It is about to serve the page faults in [start, end).
+  void OnProgramServes(std::uint64_t start, std::uint64_t end);
   // In a child of fork, whose descriptors may be its parent's, too.
   void OnForkedChild(bool shared_descriptors);
 
@@ -285,6 +290,7 @@ class AddressSpace {
   // --- page_faults.cpp: page tables
   void ClearEntries(std::uint64_t start, std::uint64_t end);
   UsedPages ClearViews(Carrier& carrier, std::uint64_t start, std::uint64_t end);
+  std::optional<FaultVerdict> AwaitServed(std::uint64_t address, bool write);
   FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
                              bool fetch, std::uint64_t rip);
   FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write);
@@ -371,6 +377,7 @@ class AddressSpace {
   static constexpr std::uint64_t kLeaseBlock = 16 * kPageSize;
   std::array<std::atomic<std::uint64_t>, 1024> lease_ends_{};
   std::atomic<std::uint64_t> reopened_{0};  // shared pages that became private or read-only
+  std::atomic<bool> serves_{false};         // there has been a region that is `served`
   std::atomic<bool> code_changed_{false};
   std::atomic<std::uint64_t> code_version_{0};
   std::vector<Range> changed_code_;

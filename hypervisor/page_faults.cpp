@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 
@@ -25,6 +26,21 @@ std::optional<FaultVerdict> Probe(std::uint64_t page, bool write) {
   if (errno == EFAULT) return FaultVerdict::kBusError;
   if (errno == ENOMEM) return FaultVerdict::kNotMapped;  // gone behind our back: MADV_DONTFORK
   return std::nullopt;
+}
+
+// visit(const Range&) for those pages of `part` that the host has.
+template <class Visit>
+void ForEachResident(const Range& part, Visit&& visit) {
+  constexpr std::size_t kPages = kLargePageSize / kPageSize;
+  std::array<unsigned char, kPages> resident{};
+  for (std::uint64_t start = part.start; start < part.end; start += kLargePageSize) {
+    const std::uint64_t size = std::min(part.end - start, kLargePageSize);
+    if (mincore(Pointer(start), size, resident.data()) != 0) continue;
+    for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
+      const std::uint64_t at = start + page * kPageSize;
+      if ((resident[page] & 1) != 0) visit(Range{at, at + kPageSize});
+    }
+  }
 }
 
 }  // namespace
@@ -107,10 +123,17 @@ void AddressSpace::Populate(Carrier& carrier, View view, std::uint64_t block,
           }
           table.Map({piece.start + offset}, physical, piece.end - piece.start, flags);
         };
-        if (view == View::kClosed) {
-          ForEachApart(part, region_start, region, offset, map);
+        const auto map_parts = [&](const Range& piece) {
+          if (view == View::kClosed) {
+            ForEachApart(piece, region_start, region, offset, map);
+          } else {
+            map(piece);
+          }
+        };
+        if (region.served) {
+          ForEachResident(part, map_parts);
         } else {
-          map(part);
+          map_parts(part);
         }
       });
 }
@@ -185,8 +208,25 @@ GuestPhysical AddressSpace::RootOf(Carrier& carrier, View view) {
   return carrier.view(view).root();
 }
 
+// A page that the program is to serve is waited for here, where nothing is held. In KVM_RUN the
+// wait would hold up whoever shows the guest new memory (KVM_SET_USER_MEMORY_REGION waits for it),
+// and that may be the thread that serves. What is wrong, if the page did not come.
+std::optional<FaultVerdict> AddressSpace::AwaitServed(std::uint64_t address, bool write) {
+  if (!serves_.load(std::memory_order_relaxed)) return std::nullopt;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = FindRegion(address);
+    const bool is_served = it != regions_.end() && it->second.served &&
+                           it->second.protection != PROT_NONE &&
+                           (!write || (it->second.protection & PROT_WRITE) != 0);
+    if (!is_served) return std::nullopt;
+  }
+  return Probe(AlignDown(address, kPageSize), write);
+}
+
 FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual address, bool write,
                                    bool fetch, std::uint64_t rip) {
+  if (const auto failure = AwaitServed(address.value, write)) return *failure;
   std::unique_lock lock(mutex_);
   // Under adaptive, the cache uses pages at their mirrors.
   const bool uses = carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive);
@@ -262,6 +302,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
 }
 
 FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
+  if (const auto failure = AwaitServed(address.value, write)) return *failure;
   std::unique_lock lock(mutex_);
   CatchUp(lock, carrier, address.value);
   const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write);

@@ -100,6 +100,22 @@ void AddressSpace::OnProgramWatchesMemory() {
   notifier_.LeaveToProgram();
 }
 
+void AddressSpace::OnProgramServes(std::uint64_t start, std::uint64_t end) {
+  if (start % kPageSize != 0 || end % kPageSize != 0 || start >= end || end > kUserAddressEnd)
+    return;
+  const std::lock_guard lock(mutex_);
+  serves_.store(true, std::memory_order_relaxed);
+  for (const Range& part : CoveredParts(start, end)) {
+    ClearEntries(part.start, part.end);
+    Split(part.start);
+    Split(part.end);
+    for (auto it = regions_.lower_bound(part.start); it != regions_.end() && it->first < part.end;
+         ++it) {
+      it->second.served = true;
+    }
+  }
+}
+
 void AddressSpace::OnForkedChild(bool shared_descriptors) {
   const std::lock_guard lock(mutex_);
   notifier_.OnForkedChild(shared_descriptors);

@@ -203,39 +203,76 @@ std::uint64_t Mix(std::uint64_t value) {
   return (value ^ value >> 29) & kKeyBits;
 }
 
+bool IsOfInternet(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET || address.ss_family == AF_INET6;
+}
+
+// It has the same place in both kinds of addresses.
+std::uint16_t PortOf(const sockaddr_storage& address) {
+  std::uint16_t port = 0;
+  std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port),
+              sizeof port);
+  return port;
+}
+
+// A socket's own address, or its peer's, by getsockname and getpeername; nothing if it has none of
+// the Internet's.
+template <class Get>
+std::optional<sockaddr_storage> InternetAddress(int fd, Get get) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  const bool has_one = get(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  return has_one && IsOfInternet(address) ? std::optional(address) : std::nullopt;
+}
+
+std::optional<sockaddr_storage> OwnAddress(int fd) {
+  return InternetAddress(fd, [](auto... a) { return getsockname(a...); });
+}
+
+std::optional<sockaddr_storage> PeerAddress(int fd) {
+  return InternetAddress(fd, [](auto... a) { return getpeername(a...); });
+}
+
+std::uint64_t HashOfAddress(const sockaddr_storage& address) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
+  const std::size_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : 24;
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < size; ++i) hash = Mix(hash + bytes[i] + 1);
+  return hash;
+}
+
+// Data goes out of a descriptor, or comes in.
+enum class Way : std::uint8_t { kOut, kIn };
+
+// A datagram is sent to a port, by sockets that need not be connected, to one that seldom is.
+std::uint64_t DatagramKey(const sockaddr_storage& address) {
+  return IsOfInternet(address) ? kSocketKeys | Mix(std::uint64_t{2} << 32 | PortOf(address)) : 0;
+}
+
 // Both ends of a connection have the same two addresses, the other way round.
-std::uint64_t SocketKey(int fd, std::uint64_t inode) {
+std::uint64_t SocketKey(int fd, std::uint64_t inode, Way way) {
   {
     const std::lock_guard lock(pairs_mutex);
     const auto other = socket_pairs.find(inode);
     if (other != socket_pairs.end()) return kSocketKeys | Mix(std::min(inode, other->second));
   }
-  const auto name = [fd](auto get) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    std::uint64_t hash = 0;
-    if (get(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return hash;
-    if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return hash;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
-    for (socklen_t i = 0; i < std::min<socklen_t>(length, 24); ++i) hash = Mix(hash + bytes[i] + 1);
-    return hash;
-  };
-  const std::uint64_t own = name([](auto... a) { return getsockname(a...); });
-  const std::uint64_t peer = name([](auto... a) { return getpeername(a...); });
+  const auto own = OwnAddress(fd), peer = PeerAddress(fd);
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (own && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_DGRAM) {
+    const auto& to = way == Way::kIn ? own : peer;
+    return to ? DatagramKey(*to) : 0;
+  }
   // A local socket does not know its peer: all of them are one object, which orders too much
   // rather than too little.
-  return own == 0 || peer == 0 ? kSocketKeys : kSocketKeys | Mix(own + peer);
+  return own && peer ? kSocketKeys | Mix(HashOfAddress(*own) + HashOfAddress(*peer)) : kSocketKeys;
 }
 
 // Where who connects meets who accepts: by the port, for who listens may do so at all of the
 // machine's addresses.
 std::uint64_t MeetingKey(const sockaddr_storage& address) {
-  std::uint16_t port = 0;
-  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return kSocketKeys;
-  // It has the same place in both.
-  std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port),
-              sizeof port);
-  return kSocketKeys | Mix(std::uint64_t{1} << 32 | port);
+  if (!IsOfInternet(address)) return kSocketKeys;
+  return kSocketKeys | Mix(std::uint64_t{1} << 32 | PortOf(address));
 }
 
 std::uint64_t ConnectKey(const SystemCall& call) {
@@ -267,11 +304,11 @@ std::uint64_t FileKey(const struct stat& status) {
 }
 
 // The object behind a descriptor that carries data from one thread to another; 0: none.
-std::uint64_t DescriptorKey(int fd) {
+std::uint64_t DescriptorKey(int fd, Way way) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return 0;
   if (S_ISFIFO(status.st_mode)) return FileKey(status);
-  if (S_ISSOCK(status.st_mode)) return SocketKey(fd, status.st_ino);
+  if (S_ISSOCK(status.st_mode)) return SocketKey(fd, status.st_ino, way);
   // Event counters and the like share one inode without a type.
   if ((status.st_mode & S_IFMT) == 0) {
     const auto counter = EventCounter(fd);
@@ -322,6 +359,21 @@ std::uint64_t FileLockKey(int fd) {
   return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? FileKey(status) : 0;
 }
 
+// The address that a message is sent to by its own name; of several messages the first one's. Of no
+// family: there is none.
+sockaddr_storage NamedAddress(const SystemCall& call) {
+  sockaddr_storage address{};
+  std::uint64_t name = call.arguments[4], length = call.arguments[5];
+  if (call.number != SYS_sendto) {  // an mmsghdr begins with a msghdr
+    msghdr header{};
+    if (!ReadGuest(call.arguments[1], header)) return address;
+    name = reinterpret_cast<std::uint64_t>(header.msg_name);
+    length = header.msg_namelen;
+  }
+  length = std::min<std::uint64_t>(length, sizeof address);
+  return ReadGuest(name, &address, length) ? address : sockaddr_storage{};
+}
+
 // What the call gives data to; 0: nothing that hands it on.
 std::uint64_t KeySentTo(const SystemCall& call) {
   const auto descriptor = [&](unsigned argument) {
@@ -331,9 +383,6 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_write:
     case SYS_writev:
     case SYS_pwritev2:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_sendmmsg:
     case SYS_sendfile:
     case SYS_vmsplice:
     case SYS_shutdown:
@@ -341,13 +390,19 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_epoll_ctl:
     case SYS_timerfd_settime:
     case SYS_io_uring_enter:
-      return DescriptorKey(descriptor(0));
+      return DescriptorKey(descriptor(0), Way::kOut);
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg: {
+      const std::uint64_t key = DescriptorKey(descriptor(0), Way::kOut);
+      return key != 0 ? key : DatagramKey(NamedAddress(call));
+    }
     case SYS_connect:
       return ConnectKey(call);
     case SYS_tee:
-      return DescriptorKey(descriptor(1));
+      return DescriptorKey(descriptor(1), Way::kOut);
     case SYS_splice:
-      return DescriptorKey(descriptor(2));
+      return DescriptorKey(descriptor(2), Way::kOut);
     case SYS_mq_timedsend:
       return MessageQueueKey(descriptor(0));
     default:
@@ -372,16 +427,16 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
     case SYS_recvmmsg:
     case SYS_splice:
     case SYS_tee:
-      return DescriptorKey(descriptor(0));  // also of nothing: it was closed before
+      return DescriptorKey(descriptor(0), Way::kIn);  // also of nothing: it was closed before
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2:
-      return result > 0 ? DescriptorKey(descriptor(0)) : 0;
+      return result > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
     case SYS_io_uring_enter:
       // It was to wait for completions.
-      return call.arguments[2] > 0 ? DescriptorKey(descriptor(0)) : 0;
+      return call.arguments[2] > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
     case SYS_sendfile:
-      return DescriptorKey(descriptor(1));
+      return DescriptorKey(descriptor(1), Way::kIn);
     case SYS_mq_timedreceive:
       return MessageQueueKey(descriptor(0));
     default:
@@ -406,7 +461,7 @@ void NoteEpollControl(const SystemCall& call) {
       !ReadGuest(call.arguments[3], event)) {
     return;
   }
-  const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]));
+  const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]), Way::kIn);
   const auto descriptor = static_cast<int>(call.arguments[2]);
   const std::uint64_t data = event.data.u64;
   const std::lock_guard lock(epoll_mutex);
@@ -435,7 +490,7 @@ std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(result), kMost));
     if (!ReadGuest(call.arguments[1], events.data(), events.size() * sizeof(epoll_event)))
       return ready;
-    const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]));
+    const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]), Way::kIn);
     const std::lock_guard lock(epoll_mutex);
     const auto instance = epoll_instances.find(key);
     if (instance == epoll_instances.end()) return ready;
@@ -642,7 +697,8 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     files_are_locked = true;
     join(FileLockKey(static_cast<int>(call.arguments[0])));
   }
-  for (const int descriptor : ReadyDescriptors(call, result)) join(DescriptorKey(descriptor));
+  for (const int descriptor : ReadyDescriptors(call, result))
+    join(DescriptorKey(descriptor, Way::kIn));
   for (const int signal : SignalsRead(call, result)) {
     join(SignalKey(signal));
     join(kTimerKey);

@@ -456,6 +456,8 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
     case SYS_ioctl:
       // What /dev/userfaultfd is asked for a descriptor by.
       if (a[1] == USERFAULTFD_IOC_NEW) space.OnProgramWatchesMemory();
+      if (uffdio_register served{}; a[1] == UFFDIO_REGISTER && ReadGuest(a[2], served))
+        space.OnProgramServes(served.range.start, served.range.start + served.range.len);
       return {thread.Interruptible(call.number, a)};
     case SYS_getrlimit:
     case SYS_setrlimit:

@@ -161,7 +161,10 @@ void GuestThread::FinishStep() {
     EnterView(View::kClosed);
     if (EnterCache() || process_->tracking()->static_runtime() == nullptr) return;
   }
-  if (!signal_pending_ && StartStep(true, 0, false)) return;
+  // One that the monitor repeats itself is no step: it goes on with what comes behind.
+  while (!signal_pending_ && StartStep(true, 0, false)) {
+    if (step_) return;
+  }
   EnterView(View::kClosed);
 }
 

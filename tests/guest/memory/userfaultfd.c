@@ -6,7 +6,7 @@
 
 #include "guest.h"
 
-enum { kPages = 8, kShared = 4, kRounds = 50 };
+enum { kPages = 8, kShared = 4, kRounds = 50, kFresh = 64 << 20 };
 
 static char* memory;
 static pthread_barrier_t barrier;
@@ -23,12 +23,16 @@ static void* UsePages(void* argument) {
 
 static int descriptor;
 
-// Fills each page that is missed with its number.
+// Fills each page that is missed with its number, and uses fresh memory before: it does not wait
+// for who waits for it.
 static void* HandOut(void* argument) {
   static char content[kPage] __attribute__((aligned(kPage)));
   for (int missed = 0; missed < kPages - kShared; ++missed) {
     struct uffd_msg message;
     if (read(descriptor, &message, sizeof(message)) != sizeof(message)) return NULL;
+    char* fresh = mmap(NULL, kFresh, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return NULL;
+    fresh[0] = fresh[kFresh - 1] = 1;
     const uint64_t page = message.arg.pagefault.address & ~(uint64_t)(kPage - 1);
     memset(content, (int)((page - (uint64_t)memory) / kPage) + 'A', kPage);
     struct uffdio_copy copy = {
@@ -65,5 +69,17 @@ int main(void) {
   void* result = NULL;
   pthread_join(handler, &result);
   Fact(result != NULL, "each was asked for once");
+
+  // Once more for those that were given back.
+  pthread_create(&handler, NULL, HandOut, memory);
+  madvise(memory + kShared * kPage, (kPages - kShared) * kPage, MADV_DONTNEED);
+  all = true;
+  for (int page = kShared; page < kPages; ++page) {
+    memory[page * kPage] += 1;
+    all = all && memory[page * kPage] == page + 'A' + 1;
+  }
+  Fact(all, "pages that were given back are handed out anew");
+  pthread_join(handler, &result);
+  Fact(result != NULL, "each was asked for once more");
   return Done();
 }
