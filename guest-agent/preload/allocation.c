@@ -11,8 +11,9 @@
 
 #include "guest-agent/preload/runtime.h"
 
-/* -- What the loader allocates while the real functions are being looked up: a few hundred
- * bytes, never given back. -- */
+/* -- What the loader allocates while the real functions are being looked up: a few thousand bytes,
+ * never given back. None of it comes from the program's heap, whose first blocks are where they
+ * would be without this library, and zero. -- */
 
 enum { kEarlyBytes = 65536, kEarlyAlignment = 16 };
 static _Alignas(kEarlyAlignment) char early_memory[kEarlyBytes];
@@ -84,14 +85,14 @@ static inline void ReportFreed(void* block, uint64_t ip) {
 /* -- malloc and its family -- */
 
 WRAPPER void* malloc(size_t size) {
-  if (!Ready() && !real.malloc) return EarlyAllocate(size);
+  if (!Ready()) return EarlyAllocate(size);
   void* block = real.malloc(size);
   ReportAllocated(block, size, CALLER);
   return block;
 }
 
 WRAPPER void* calloc(size_t count, size_t size) {
-  if (!Ready() && !real.calloc) {
+  if (!Ready()) {
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? NULL : EarlyAllocate(bytes);
   }
@@ -107,7 +108,7 @@ WRAPPER void free(void* block) {
 }
 
 static void* MoveFromEarly(const char* block, size_t size) {
-  char* moved = Ready() || real.malloc ? real.malloc(size) : EarlyAllocate(size);
+  char* moved = Ready() ? real.malloc(size) : EarlyAllocate(size);
   size_t known = (size_t)(early_memory + early_used - block);
   for (size_t i = 0; moved && i < size && i < known; ++i) moved[i] = block[i];
   return moved;
@@ -115,7 +116,7 @@ static void* MoveFromEarly(const char* block, size_t size) {
 
 static inline void* Reallocate(void* block, size_t size, uint64_t ip) {
   if (IsEarly(block)) return MoveFromEarly(block, size);
-  if (!Ready() && !real.realloc) return EarlyAllocate(size);
+  if (!Ready() && (!block || !real.realloc)) return EarlyAllocate(size);
   if (!CAN_REPORT || !block) {
     void* fresh = real.realloc(block, size);
     ReportAllocated(fresh, size, ip);

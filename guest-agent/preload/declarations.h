@@ -169,9 +169,17 @@ bool GOMP_sections_end_cancel(void);
 void* GOMP_single_copy_start(void);
 void GOMP_single_copy_end(void* data);
 void GOMP_doacross_post(long* counts);
-void GOMP_doacross_wait(long first, ...);
+/* Of variadic functions with as many arguments as the loop has dimensions, which only libgomp
+ * knows: those beyond the registers, where the caller has them on the stack, and what lies behind
+ * them. As much as any thread's stack has there. */
+struct Dimensions {
+  long words[128];
+};
+void GOMP_doacross_wait(long a, long b, long c, long d, long e, long f, struct Dimensions rest);
 void GOMP_doacross_ull_post(unsigned long long* counts);
-void GOMP_doacross_ull_wait(unsigned long long first, ...);
+void GOMP_doacross_ull_wait(unsigned long long a, unsigned long long b, unsigned long long c,
+                            unsigned long long d, unsigned long long e, unsigned long long f,
+                            struct Dimensions rest);
 void GOMP_critical_name_start(void** name);
 void GOMP_critical_name_end(void** name);
 void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void*), long size,

@@ -314,27 +314,19 @@ WRAPPER void GOMP_doacross_ull_post(unsigned long long* counts) {
   real.GOMP_doacross_ull_post(counts);
 }
 
-/* There are as many arguments as dimensions, and only libgomp knows how many: what is passed beyond
- * them is not looked at. */
-#define FORWARD_DIMENSIONS(name, type)                                    \
-  va_list rest;                                                           \
-  va_start(rest, first);                                                  \
-  type more[kDimensions - 1];                                             \
-  for (int i = 0; i < kDimensions - 1; ++i) more[i] = va_arg(rest, type); \
-  va_end(rest);                                                           \
-  real.name(first, more[0], more[1], more[2], more[3], more[4], more[5], more[6])
-
-enum { kDimensions = 8 };
-
-WRAPPER void GOMP_doacross_wait(long first, ...) {
+WRAPPER void GOMP_doacross_wait(long a, long b, long c, long d, long e, long f,
+                                struct Dimensions rest) {
   REQUIRE(GOMP_doacross_wait);
-  FORWARD_DIMENSIONS(GOMP_doacross_wait, long);
+  real.GOMP_doacross_wait(a, b, c, d, e, f, rest);
   WaitDoacross(CALLER);
 }
 
-WRAPPER void GOMP_doacross_ull_wait(unsigned long long first, ...) {
+WRAPPER void GOMP_doacross_ull_wait(unsigned long long a, unsigned long long b,
+                                    unsigned long long c, unsigned long long d,
+                                    unsigned long long e, unsigned long long f,
+                                    struct Dimensions rest) {
   REQUIRE(GOMP_doacross_ull_wait);
-  FORWARD_DIMENSIONS(GOMP_doacross_ull_wait, unsigned long long);
+  real.GOMP_doacross_ull_wait(a, b, c, d, e, f, rest);
   WaitDoacross(CALLER);
 }
 

@@ -192,12 +192,9 @@ void Initialise(void) {
   runtime.state = kRuntimeReady;
 }
 
-/* What was not found is no error of the program's: takes the message back. The second call frees
- * it. */
-static void ForgetErrors(void) {
-  dlerror();
-  dlerror();
-}
+/* What was not found is no error of the program's. A look-up that succeeds takes the message back;
+ * dlerror would first write it out in the program's heap. */
+static void ForgetErrors(void) { LookUp(RTLD_NEXT, "malloc"); }
 
 /* Initialise itself may run too early for messages: they are translated. */
 __attribute__((constructor)) static void InitialiseAtStart(int argument_count, char** arguments,

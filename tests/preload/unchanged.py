@@ -55,6 +55,7 @@ gcc -O2 p.c -o p && ./p; echo $?
 
 COMMANDS = {
     "early": program("early"),
+    "fresh_heap": program("fresh_heap"),
     "plugin": program("plugin_host", plugin("plugin"), plugin("plugin")),
     "openmp_plugin": program("plugin_host", plugin("openmp_plugin"), plugin("plugin"), plugin("openmp_plugin")),
     "own_malloc": program("own_malloc"),
@@ -82,7 +83,7 @@ COMMANDS = {
     "git": ["git", "--version"],
 }
 # What the allocator says of errors, or how it was replaced, is its own affair.
-OF_LIBC_ALLOCATOR = {"sanitized", "free_twice", "free_inside", "free_stack", "free_huge", "own_malloc"}
+OF_LIBC_ALLOCATOR = {"sanitized", "fresh_heap", "free_twice", "free_inside", "free_stack", "free_huge", "own_malloc"}
 
 passed = failed = skipped = 0
 
