@@ -290,6 +290,7 @@ class AddressSpace {
   // --- page_faults.cpp: page tables
   void ClearEntries(std::uint64_t start, std::uint64_t end);
   UsedPages ClearViews(Carrier& carrier, std::uint64_t start, std::uint64_t end);
+  void ClearServed(std::uint64_t start, std::uint64_t end);
   std::optional<FaultVerdict> AwaitServed(std::uint64_t address, bool write);
   FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
                              bool fetch, std::uint64_t rip);

@@ -305,21 +305,20 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
 long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advice) {
   const std::uint64_t size = AlignUp(length, kPageSize);
   const bool wraps = size < length || address + size < address;
-  const bool serves = serves_.load(std::memory_order_relaxed);
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (address % kPageSize == 0 && size != 0 && !wraps) {
-    lock.lock();
-    if ((states_ || serves) &&
-        (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE)) {
+  const bool is_range = address % kPageSize == 0 && size != 0 && !wraps;
+  const bool gives_back = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+  const bool serves = is_range && gives_back && serves_.load(std::memory_order_relaxed);
+  if (is_range) {
+    const std::lock_guard lock(mutex_);
+    if (serves) ClearServed(address, address + size);
+    if (states_ && gives_back) {
       for (const Range& part : CoveredParts(address, address + size)) {
         for (std::uint64_t at = part.start; at < part.end;) {
           const Region& region = FindRegion(at)->second;
           const std::uint64_t next = std::min(part.end, region.end);
           // Shared memory keeps what it holds; only MADV_REMOVE takes it out of the object.
-          if (states_ && (!region.shared || advice == MADV_REMOVE)) {
+          if (!region.shared || advice == MADV_REMOVE) {
             Freshen(at, next);
-            ClearEntries(at, next);
-          } else if (region.served) {
             ClearEntries(at, next);
           }
           at = next;
@@ -336,10 +335,14 @@ long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advi
       }
       return -ENOMEM;
     }
-    // Nobody is shown again what goes: it will have to be served anew (AwaitServed).
-    if (!serves) lock.unlock();
   }
-  return Host(madvise(Pointer(address), length, advice));
+  const long result = Host(madvise(Pointer(address), length, advice));
+  if (serves) {
+    // Others may have been shown once more what was about to go, and must be served anew.
+    const std::lock_guard lock(mutex_);
+    ClearServed(address, address + size);
+  }
+  return result;
 }
 
 void AddressSpace::SetBreak(std::uint64_t start) {

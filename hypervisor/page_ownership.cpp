@@ -116,6 +116,12 @@ void AddressSpace::OnProgramServes(std::uint64_t start, std::uint64_t end) {
   }
 }
 
+void AddressSpace::ClearServed(std::uint64_t start, std::uint64_t end) {
+  ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region& region) {
+    if (region.served) ClearEntries(part.start, part.end);
+  });
+}
+
 void AddressSpace::OnForkedChild(bool shared_descriptors) {
   const std::lock_guard lock(mutex_);
   notifier_.OnForkedChild(shared_descriptors);

@@ -258,8 +258,8 @@ WRAPPER int thrd_detach(thrd_t thread) {
 
 /* A process whose initial thread left by pthread_exit ends as by exit(0) once its last thread has
  * ended (pthread_exit in POSIX): handlers of exit and destructors of static objects then come after
- * all that any thread has done. Which one is the last the library finds by a count of its own, and
- * calls no function that it exports, so a handler tells: the first of all that run. */
+ * all that any thread has done. Which one is the last the C library finds by a count of its own,
+ * and calls no function that it exports, so a handler tells: the first of all that run. */
 static _Atomic(int) initial_thread_left;
 static _Atomic(int) exit_was_called; /* since then, by the program, whoever else still runs */
 
