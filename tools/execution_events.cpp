@@ -918,7 +918,7 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kAtomic;
-  if (symbolizer_.IsAtomicByDebugInfo(ip)) return true;
+  if (symbolizer_.IsAtomicByDebugInfo(ip)) return !IsUpdateByName(ip);
   Code code{};
   const bool is_read = memory_(ip, code.data(), code.size());
   if (is_read && BeginsOpenMpUpdate(ip, code)) return true;
@@ -930,6 +930,14 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
     atomics_.Presume(ip, Presumption::kWaitedFor);
   }
   return atomics_.IsPresumed(ip);
+}
+
+// Whether the instruction at `ip` is an update without lock prefix that only the name of the
+// function tells to be atomic: what a compiler has inlined there may be anything.
+bool ExecutionEvents::IsUpdateByName(std::uint64_t ip) {
+  if (!LacksDebugInfo(symbolizer_.BareCodeAt(ip))) return false;
+  const auto instruction = InstructionAt(ip);
+  return instruction && IsPlainUpdate(*instruction);
 }
 
 // Whether the instruction at `ip` is the load by which a reduction or an atomic construct of OpenMP

@@ -197,6 +197,7 @@ class ExecutionEvents : public ExecutionObserver {
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
   using Code = std::array<unsigned char, 64>;  // that begins with an instruction
+  bool IsUpdateByName(std::uint64_t ip);
   bool BeginsOpenMpUpdate(std::uint64_t ip, const Code& code);
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access by the thread whose context is known.
