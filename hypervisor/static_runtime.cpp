@@ -539,8 +539,7 @@ std::uint32_t ChangedRegisters(const Instruction& instruction) {
   const std::uint32_t reg = instruction.has_modrm ? Bit(instruction.reg()) : 0;
   const std::uint32_t rm =
       instruction.has_modrm && !instruction.modrm_is_memory() ? Bit(instruction.rm()) : 0;
-  const std::uint32_t low =
-      Bit(static_cast<std::uint8_t>((opcode & 7) | (instruction.rex & 1) << 3));
+  const std::uint32_t low = Bit(instruction.opcode_reg());
   const bool is_legacy = instruction.encoding == Encoding::kLegacy;
   const auto in = [opcode](unsigned first, unsigned last) {
     return opcode >= first && opcode <= last;

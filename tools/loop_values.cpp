@@ -43,6 +43,29 @@ std::int64_t NumberAt(std::span<const unsigned char> code, std::size_t offset, s
   return size == 1 ? static_cast<std::int8_t>(number) : number;
 }
 
+// What the instruction makes, of values that are exact or not.
+Value Made(const Step& step, bool of_exact) {
+  if (!of_exact) return {};
+  return {.kind = Kind::kResult, .of = step.number};
+}
+
+// A value that the instruction copies as it is, or the lower half of it.
+Value Moved(const Step& step, const Value& value) {
+  if (step.instruction.rex_w() || !value.IsExact()) return value;
+  if (value.kind == Kind::kNumber) return Number(static_cast<std::uint32_t>(value.plus));
+  if (value.plus != 0) return Made(step, true);
+  Value moved = value;
+  moved.narrow = true;
+  return moved;
+}
+
+Value Added(const Step& step, const Value& value, std::int64_t number) {
+  if (!value.IsExact()) return {};
+  if (step.instruction.rex_w()) return Plus(value, number);
+  if (value.kind != Kind::kNumber) return Made(step, true);
+  return Number(static_cast<std::uint32_t>(value.plus + static_cast<std::uint64_t>(number)));
+}
+
 }  // namespace
 
 void Step::Take(const Instruction& taken, std::span<const unsigned char> code) {
@@ -179,9 +202,7 @@ Value LoopValues::Stored(const Step& step) const {
   if (in.encoding != Encoding::kLegacy || in.map != kMapOneByte || in.operand_size_prefix)
     return {};
   if (in.opcode == 0x89 && in.rex_w()) return Of(in.reg());
-  if ((in.opcode & 0xf8) == 0x50)
-    return Of(static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3));
-  return {};
+  return (in.opcode & 0xf8) == 0x50 ? Of(in.opcode_reg()) : Value();
 }
 
 void LoopValues::StoreOperands(const Step& step) {
@@ -195,28 +216,6 @@ void LoopValues::StoreOperands(const Step& step) {
       Store(location.base, operand.size, Stored(step));
     }
   }
-}
-
-Value LoopValues::Made(const Step& step, bool of_exact) const {
-  if (!of_exact) return {};
-  return {.kind = Kind::kResult, .of = step.number};
-}
-
-// A value that the instruction copies as it is, or the lower half of it.
-Value LoopValues::Moved(const Step& step, const Value& value) const {
-  if (step.instruction.rex_w() || !value.IsExact()) return value;
-  if (value.kind == Kind::kNumber) return Number(static_cast<std::uint32_t>(value.plus));
-  if (value.plus != 0) return Made(step, true);
-  Value moved = value;
-  moved.narrow = true;
-  return moved;
-}
-
-Value LoopValues::Added(const Step& step, const Value& value, std::int64_t number) const {
-  if (!value.IsExact()) return {};
-  if (step.instruction.rex_w()) return Plus(value, number);
-  if (value.kind != Kind::kNumber) return Made(step, true);
-  return Number(static_cast<std::uint32_t>(value.plus + static_cast<std::uint64_t>(number)));
 }
 
 Value LoopValues::RegisterOrMemory(const Step& step) const {
@@ -246,7 +245,6 @@ LoopValues::Result LoopValues::ResultOf(const Step& step) const {
 // Moves, lea, pop.
 LoopValues::Result LoopValues::MoveResult(const Step& step) const {
   const Instruction& in = step.instruction;
-  const auto in_opcode = static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3);
   switch (in.opcode) {
     case 0x63:  // movslq
       return {in.reg(), Made(step, RegisterOrMemory(step).IsExact())};
@@ -262,7 +260,7 @@ LoopValues::Result LoopValues::MoveResult(const Step& step) const {
       operand.index = in.index;
       operand.displacement = step.displacement;
       const Location location = AddressOf(step, operand);
-      if (location.HasIndex()) return {in.reg(), Made(step, location.IsExact())};
+      if (in.index != kNoRegister) return {in.reg(), Made(step, location.IsExact())};
       if (location.base.kind == Kind::kOneOf && step.displacement != 0) return {};
       return {in.reg(), Moved(step, location.base)};
     }
@@ -273,10 +271,10 @@ LoopValues::Result LoopValues::MoveResult(const Step& step) const {
       break;
   }
   if ((in.opcode & 0xf8) == 0xb8) {
-    return {in_opcode,
+    return {in.opcode_reg(),
             in.rex_w() ? Made(step, true) : Number(static_cast<std::uint32_t>(step.immediate))};
   }
-  if ((in.opcode & 0xf8) == 0x58) return {in_opcode, Loaded(step)};
+  if ((in.opcode & 0xf8) == 0x58) return {in.opcode_reg(), Loaded(step)};
   return {};
 }
 

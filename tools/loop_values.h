@@ -105,9 +105,6 @@ class LoopValues {
   Result ResultOf(const Step& step) const;
   Result MoveResult(const Step& step) const;
   Result SumResult(const Step& step) const;
-  Value Made(const Step& step, bool of_exact) const;
-  Value Moved(const Step& step, const Value& value) const;
-  Value Added(const Step& step, const Value& value, std::int64_t number) const;
   Value RegisterOrMemory(const Step& step) const;
 
   std::array<Value, 16> registers_;

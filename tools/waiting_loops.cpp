@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <boost/container/static_vector.hpp>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>

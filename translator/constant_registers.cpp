@@ -159,8 +159,7 @@ ConstantWords ConstantRegisters::FollowGeneral(const Instruction& in,
   if (in.opcode >= 0xb8 && in.opcode <= 0xbf) {  // mov $imm, reg
     std::uint64_t value = 0;
     std::memcpy(&value, bytes.data() + in.immediate_offset, in.immediate_size);
-    return put(static_cast<std::uint8_t>((in.opcode & 7) | (in.rex & 1) << 3),
-               ConstantWord::Of(value));
+    return put(in.opcode_reg(), ConstantWord::Of(value));
   }
   if (!in.rex_w()) return {};
   const unsigned extension = in.modrm >> 3 & 7;

@@ -91,6 +91,10 @@ struct Instruction {
   // ModRM.reg and ModRM.rm with their extension bits, as general registers.
   std::uint8_t reg() const { return static_cast<std::uint8_t>((modrm >> 3 & 7) | (rex & 4) << 1); }
   std::uint8_t rm() const { return static_cast<std::uint8_t>((modrm & 7) | (rex & 1) << 3); }
+  // The register in the opcode's low bits, where there is one (push, pop, mov of a number).
+  std::uint8_t opcode_reg() const {
+    return static_cast<std::uint8_t>((opcode & 7) | (rex & 1) << 3);
+  }
   bool modrm_is_memory() const { return has_modrm && modrm >> 6 != 3; }
 };
 

@@ -288,7 +288,7 @@ bool RegionBuilder::EmitStackItem(const Item& item) {
   const Instruction& in = item.in;
   if (!item.instrument || in.map != kMapOneByte) return false;
   const std::uint8_t opcode = in.opcode;
-  const auto reg = static_cast<std::uint8_t>((opcode & 7) | (in.rex & 1) << 3);
+  const std::uint8_t reg = in.opcode_reg();
   const bool push_memory = opcode == 0xff && (in.modrm >> 3 & 7) == 6;
   const bool known = (opcode >= 0x50 && opcode <= 0x5f) || opcode == 0x68 || opcode == 0x6a ||
                      opcode == 0x8f || opcode == 0x9c || opcode == 0x9d || opcode == 0xc9 ||

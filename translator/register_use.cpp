@@ -155,7 +155,7 @@ unsigned RmBit(const Instruction& in) {
 unsigned WrittenByOneByte(const Instruction& in) {
   const std::uint8_t opcode = in.opcode;
   const unsigned extension = in.modrm >> 3 & 7;
-  const auto opcode_register = static_cast<std::uint8_t>((opcode & 7) | (in.rex & 1) << 3);
+  const std::uint8_t opcode_register = in.opcode_reg();
   if (opcode < 0x40) {
     if (opcode >= 0x38) return 0;  // cmp
     switch (opcode & 7) {
@@ -322,7 +322,7 @@ std::uint16_t NamedRegisters(const Instruction& instruction) {
     }
   } else {
     // The opcode's low bits, whether or not they name a register.
-    registers |= 1u << ((instruction.opcode & 7) | (instruction.rex & 1) << 3);
+    registers |= 1u << instruction.opcode_reg();
   }
   if (instruction.encoding != Encoding::kLegacy) registers |= 1u << (instruction.vvvv & 15);
   for (const std::uint8_t reg : {instruction.base, instruction.index}) {

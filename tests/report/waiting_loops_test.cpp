@@ -370,6 +370,15 @@ fixed_element: cmpl $0, (%rdi,%rcx,4)
 changed_element: cmpl $0, (%rdi,%rcx,4)
   je 57b
   ret
+# Another element than the first look's: the index is scaled.
+first_of_array: cmpl $0, 3(%rdi)
+  jne 59f
+  mov $3, %ecx
+  lea (%rdi,%rcx,8), %rdx
+58: pause
+  cmpl $0, (%rdx)
+  je 58b
+59: ret
 own_yield: jmp *yield_slot(%rip)
 own_work: jmp *work_slot(%rip)
 yield_function: mov $24, %eax
@@ -404,7 +413,8 @@ extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[],
     waits_inlined[], waits_by_saved[], waits_again[], counts[], pointer[], member[],
     searches_member[], follows_slowly[], two_places[], moved_places[], unoptimised[],
     other_on_stack[], counts_in_object[], compares_rax[], element[], fixed_element[],
-    changed_element[], called_since[], own_yield[], own_work[], own_slot[], own_work_slot[];
+    changed_element[], first_of_array[], called_since[], own_yield[], own_work[], own_slot[],
+    own_work_slot[];
 }
 
 namespace trapline {
@@ -496,6 +506,7 @@ TEST_F(WaitingLoopsTest, OtherLoads) {
   EXPECT_FALSE(Waits(counts_in_object));
   EXPECT_FALSE(Waits(element));
   EXPECT_FALSE(Waits(changed_element));
+  EXPECT_FALSE(Waits(first_of_array));
 }
 
 TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {
