@@ -3,16 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
-#include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <sys/uio.h>
@@ -21,6 +24,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -35,6 +39,7 @@
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
+#include "hypervisor/socket_keys.h"
 
 namespace trapline {
 namespace {
@@ -189,103 +194,16 @@ void ReportBuffers(GuestThread& thread, const SystemCall& call, bool after, long
 // --- order
 
 // Keys that no address of the program can have.
-constexpr std::uint64_t kFileKeys = 1ull << 56, kSocketKeys = 2ull << 56, kSignalKeys = 3ull << 56,
+constexpr std::uint64_t kFileKeys = 1ull << 56, kSignalKeys = 3ull << 56,
                         kSemaphoreKeys = 4ull << 56, kMessageKeys = 5ull << 56,
-                        kEventKeys = 6ull << 56;
-constexpr std::uint64_t kKeyBits = (1ull << 56) - 1, kCounterBit = 1ull << 55;
+                        kEventKeys = 6ull << 56, kChildKey = 8ull << 56, kTerminalKeys = 9ull << 56;
+constexpr std::uint64_t kCounterBit = 1ull << 55;
 
-// The two ends of a socketpair are one object.
-std::mutex pairs_mutex;
-std::map<std::uint64_t, std::uint64_t> socket_pairs;  // inode -> the other's
-
-std::uint64_t Mix(std::uint64_t value) {
-  value *= 0x9e3779b97f4a7c15ull;
-  return (value ^ value >> 29) & kKeyBits;
-}
-
-bool IsOfInternet(const sockaddr_storage& address) {
-  return address.ss_family == AF_INET || address.ss_family == AF_INET6;
-}
-
-// It has the same place in both kinds of addresses.
-std::uint16_t PortOf(const sockaddr_storage& address) {
-  std::uint16_t port = 0;
-  std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port),
-              sizeof port);
-  return port;
-}
-
-// A socket's own address, or its peer's, by getsockname and getpeername; nothing if it has none of
-// the Internet's.
-template <class Get>
-std::optional<sockaddr_storage> InternetAddress(int fd, Get get) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  const bool has_one = get(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  return has_one && IsOfInternet(address) ? std::optional(address) : std::nullopt;
-}
-
-std::optional<sockaddr_storage> OwnAddress(int fd) {
-  return InternetAddress(fd, [](auto... a) { return getsockname(a...); });
-}
-
-std::optional<sockaddr_storage> PeerAddress(int fd) {
-  return InternetAddress(fd, [](auto... a) { return getpeername(a...); });
-}
-
-std::uint64_t HashOfAddress(const sockaddr_storage& address) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
-  const std::size_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : 24;
-  std::uint64_t hash = 0;
-  for (std::size_t i = 0; i < size; ++i) hash = Mix(hash + bytes[i] + 1);
-  return hash;
-}
-
-// Data goes out of a descriptor, or comes in.
-enum class Way : std::uint8_t { kOut, kIn };
-
-// A datagram is sent to a port, by sockets that need not be connected, to one that seldom is.
-std::uint64_t DatagramKey(const sockaddr_storage& address) {
-  return IsOfInternet(address) ? kSocketKeys | Mix(std::uint64_t{2} << 32 | PortOf(address)) : 0;
-}
-
-// Both ends of a connection have the same two addresses, the other way round.
-std::uint64_t SocketKey(int fd, std::uint64_t inode, Way way) {
-  {
-    const std::lock_guard lock(pairs_mutex);
-    const auto other = socket_pairs.find(inode);
-    if (other != socket_pairs.end()) return kSocketKeys | Mix(std::min(inode, other->second));
-  }
-  const auto own = OwnAddress(fd), peer = PeerAddress(fd);
-  int type = 0;
-  socklen_t length = sizeof type;
-  if (own && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_DGRAM) {
-    const auto& to = way == Way::kIn ? own : peer;
-    return to ? DatagramKey(*to) : 0;
-  }
-  // A local socket does not know its peer: all of them are one object, which orders too much
-  // rather than too little.
-  return own && peer ? kSocketKeys | Mix(HashOfAddress(*own) + HashOfAddress(*peer)) : kSocketKeys;
-}
-
-// Where who connects meets who accepts: by the port, for who listens may do so at all of the
-// machine's addresses.
-std::uint64_t MeetingKey(const sockaddr_storage& address) {
-  if (!IsOfInternet(address)) return kSocketKeys;
-  return kSocketKeys | Mix(std::uint64_t{1} << 32 | PortOf(address));
-}
-
-std::uint64_t ConnectKey(const SystemCall& call) {
+// The address that the call names; of no family: it names none.
+sockaddr_storage AddressToConnect(const SystemCall& call) {
   sockaddr_storage address{};
   const auto length = std::min<std::uint64_t>(call.arguments[2], sizeof address);
-  return ReadGuest(call.arguments[1], &address, length) ? MeetingKey(address) : 0;
-}
-
-std::uint64_t AcceptKey(int accepted) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  auto* const name = reinterpret_cast<sockaddr*>(&address);
-  return getsockname(accepted, name, &length) == 0 ? MeetingKey(address) : 0;
+  return ReadGuest(call.arguments[1], &address, length) ? address : sockaddr_storage{};
 }
 
 // The number the kernel gave an event counter, the same for all of its descriptors (Linux 5.2);
@@ -303,12 +221,24 @@ std::uint64_t FileKey(const struct stat& status) {
   return kFileKeys | Mix(status.st_ino + status.st_dev);
 }
 
+// Of a pseudo terminal, the same at both ends; 0: it is none.
+std::uint64_t TerminalKey(int fd, dev_t device) {
+  constexpr unsigned kFirstSlaves = 136, kLastSlaves = 143;  // pts(4)
+  const unsigned kind = major(device);
+  unsigned number = minor(device);
+  if (kind >= kFirstSlaves && kind <= kLastSlaves)
+    return kTerminalKeys | ((kind - kFirstSlaves) << 8) | number;
+  const bool is_master = device == makedev(5, 2) && ioctl(fd, TIOCGPTN, &number) == 0;
+  return is_master ? kTerminalKeys | number : 0;
+}
+
 // The object behind a descriptor that carries data from one thread to another; 0: none.
 std::uint64_t DescriptorKey(int fd, Way way) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return 0;
   if (S_ISFIFO(status.st_mode)) return FileKey(status);
   if (S_ISSOCK(status.st_mode)) return SocketKey(fd, status.st_ino, way);
+  if (S_ISCHR(status.st_mode)) return TerminalKey(fd, status.st_rdev);
   // Event counters and the like share one inode without a type.
   if ((status.st_mode & S_IFMT) == 0) {
     const auto counter = EventCounter(fd);
@@ -386,11 +316,15 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_sendfile:
     case SYS_vmsplice:
     case SYS_shutdown:
-    case SYS_close:
     case SYS_epoll_ctl:
     case SYS_timerfd_settime:
     case SYS_io_uring_enter:
       return DescriptorKey(descriptor(0), Way::kOut);
+    case SYS_close: {
+      const std::uint64_t key = DescriptorKey(descriptor(0), Way::kOut);
+      ForgetConnection(descriptor(0));
+      return key;
+    }
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg: {
@@ -398,7 +332,9 @@ std::uint64_t KeySentTo(const SystemCall& call) {
       return key != 0 ? key : DatagramKey(NamedAddress(call));
     }
     case SYS_connect:
-      return ConnectKey(call);
+      return MeetingKey(AddressToConnect(call));
+    case SYS_listen:
+      return OwnListeningKey(descriptor(0));
     case SYS_tee:
       return DescriptorKey(descriptor(1), Way::kOut);
     case SYS_splice:
@@ -418,7 +354,9 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
   switch (call.number) {
     case SYS_accept:
     case SYS_accept4:
-      return AcceptKey(static_cast<int>(result));
+      return OwnMeetingKey(result >= 0 ? static_cast<int>(result) : descriptor(0));
+    case SYS_connect:
+      return ListeningKey(AddressToConnect(call));
     case SYS_read:
     case SYS_readv:
     case SYS_preadv2:
@@ -428,6 +366,13 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
     case SYS_splice:
     case SYS_tee:
       return DescriptorKey(descriptor(0), Way::kIn);  // also of nothing: it was closed before
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+      // Who hears that nobody will read it comes after the end.
+      return result < 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2:
@@ -592,6 +537,43 @@ bool MakesDescriptor(const SystemCall& call) {
   }
 }
 
+// Whether the error tells that the other end is gone, or the own one closed.
+bool TellsOfEnd(long error) {
+  return error == -EPIPE || error == -ECONNRESET || error == -ECONNABORTED || error == -EINVAL ||
+         error == -EBADF;
+}
+
+std::uint64_t SemaphoreKey(const SystemCall& call) {
+  return kSemaphoreKeys | (call.arguments[0] & kKeyBits);
+}
+
+bool SetsSemaphores(const SystemCall& call) {
+  return call.number == SYS_semctl && (call.arguments[2] == SETVAL || call.arguments[2] == SETALL);
+}
+
+bool ReadsSemaphores(const SystemCall& call) {
+  return call.number == SYS_semctl && (call.arguments[2] == GETVAL || call.arguments[2] == GETALL);
+}
+
+// Whether the kernel sends signals from now on when data come: for a message in a queue, or for
+// what a descriptor becomes ready for. Who sends the data comes before the signal's handler then.
+std::atomic<bool> kernel_may_signal{false};
+
+bool AsksForSignals(const SystemCall& call) {
+  return call.number == SYS_mq_notify ||
+         (call.number == SYS_fcntl && call.arguments[1] == F_SETFL &&
+          (call.arguments[2] & O_ASYNC) != 0) ||
+         (call.number == SYS_ioctl && call.arguments[1] == FIOASYNC);
+}
+
+// Whether the call makes a process rather than a thread.
+bool MakesProcess(const SystemCall& call) {
+  std::uint64_t flags = 0;
+  if (call.number == SYS_clone) flags = call.arguments[0];
+  if (call.number == SYS_clone3 && !ReadGuest(call.arguments[0], flags)) return false;
+  return (flags & CLONE_THREAD) == 0;
+}
+
 void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
   Tracking& tracking = *thread.process().tracking();
   const bool closes = call.number == SYS_close;
@@ -610,17 +592,25 @@ void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
 
 std::uint64_t SignalKey(int signal) { return kSignalKeys | static_cast<std::uint64_t>(signal); }
 
+bool IsOfKernel(const siginfo_t& info) {
+  return info.si_code == SI_TIMER || info.si_code == SI_MESGQ || info.si_code == SI_ASYNCIO ||
+         info.si_code == SI_KERNEL || (info.si_code > 0 && info.si_signo >= SIGIO);
+}
+
 void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   Tracking* const tracking = thread.process().tracking();
   if (tracking == nullptr || thread.is_vfork_child) return;
   NoteEpollControl(call);
+  if (AsksForSignals(call)) kernel_may_signal = true;
   if (!tracking->active()) return;
   ReportBuffers(thread, call, false, 0);
   ReportDescriptor(thread, call);
   const auto publish = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   };
-  publish(KeySentTo(call));
+  const std::uint64_t sent_to = KeySentTo(call);
+  publish(sent_to);
+  if (sent_to != 0 && kernel_may_signal) publish(kKernelSignalKey);
   // A lock for reading may have been one for writing.
   if (const FileLock lock = FileLockOf(call); lock == FileLock::kGivenBack ||
                                               lock == FileLock::kTakenForReading ||
@@ -642,6 +632,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
       if (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET)
         tracking->OnWake(thread.carrier(), call.arguments[0]);
       if (operation == FUTEX_UNLOCK_PI) tracking->OnKernelLock(thread.carrier(), call.arguments[0]);
+      if (operation == FUTEX_WAKE_OP) tracking->OnKernelLock(thread.carrier(), call.arguments[4]);
       break;
     }
     case SYS_alarm:
@@ -653,11 +644,24 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
                                                               : SIGPROF));
       break;
     case SYS_timer_settime:
-      publish(kTimerKey);
+      publish(kKernelSignalKey);
+      break;
+    case SYS_pidfd_send_signal:
+      publish(SignalKey(static_cast<int>(call.arguments[1])));
+      break;
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_clone:
+    case SYS_clone3:
+      if (MakesProcess(call)) {
+        publish(kChildKey);
+        publish(SignalKey(SIGCHLD));
+      }
       break;
     case SYS_semop:
     case SYS_semtimedop:
-      publish(kSemaphoreKeys | (call.arguments[0] & kKeyBits));
+    case SYS_semctl:
+      if (call.number != SYS_semctl || SetsSemaphores(call)) publish(SemaphoreKey(call));
       break;
     case SYS_msgsnd:
       publish(kMessageKeys | (call.arguments[0] & kKeyBits));
@@ -669,17 +673,21 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
 
 void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long result) {
   Tracking* const tracking = thread.process().tracking();
-  if (tracking == nullptr || thread.is_vfork_child || result < 0) return;
+  if (tracking == nullptr || thread.is_vfork_child) return;
+  const auto join = [&](std::uint64_t key) {
+    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
+  };
+  if (result < 0) {
+    if (tracking->active() && TellsOfEnd(result)) join(KeyReceivedFrom(call, result));
+    return;
+  }
   if (call.number == SYS_socketpair) {
     int ends[2] = {-1, -1};
-    struct stat a {
-    }, b{};
-    if (ReadGuest(call.arguments[3], ends) && fstat(ends[0], &a) == 0 && fstat(ends[1], &b) == 0) {
-      const std::lock_guard lock(pairs_mutex);
-      socket_pairs[a.st_ino] = b.st_ino;
-      socket_pairs[b.st_ino] = a.st_ino;
-    }
+    if (ReadGuest(call.arguments[3], ends)) NoteSocketPair(ends[0], ends[1]);
   }
+  if (call.number == SYS_accept || call.number == SYS_accept4)
+    NoteConnection(static_cast<int>(result));
+  if (call.number == SYS_connect) NoteConnection(static_cast<int>(call.arguments[0]));
   if (!tracking->active()) return;
   if (MakesDescriptor(call)) tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
   if (call.number == SYS_pipe || call.number == SYS_pipe2 || call.number == SYS_socketpair) {
@@ -688,9 +696,6 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
       for (const int end : ends) tracking->OnNewDescriptor(thread.carrier(), end);
     }
   }
-  const auto join = [&](std::uint64_t key) {
-    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
-  };
   join(KeyReceivedFrom(call, result));
   if (const FileLock lock = FileLockOf(call);
       lock == FileLock::kTaken || lock == FileLock::kTakenForReading) {
@@ -701,11 +706,11 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     join(DescriptorKey(descriptor, Way::kIn));
   for (const int signal : SignalsRead(call, result)) {
     join(SignalKey(signal));
-    join(kTimerKey);
+    join(kKernelSignalKey);
   }
   if (call.number == SYS_rt_sigtimedwait) {
     join(SignalKey(static_cast<int>(result)));
-    join(kTimerKey);
+    join(kKernelSignalKey);
   }
   if (call.number == SYS_futex) {
     constexpr std::uint64_t kLockPi2 = 13;  // Linux 5.14
@@ -715,8 +720,9 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     if (operation == FUTEX_WAIT_REQUEUE_PI)
       tracking->OnKernelLock(thread.carrier(), call.arguments[4]);
   }
-  if (call.number == SYS_semop || call.number == SYS_semtimedop)
-    join(kSemaphoreKeys | (call.arguments[0] & kKeyBits));
+  if (call.number == SYS_semop || call.number == SYS_semtimedop || ReadsSemaphores(call))
+    join(SemaphoreKey(call));
+  if ((call.number == SYS_wait4 && result > 0) || call.number == SYS_waitid) join(kChildKey);
   if (call.number == SYS_msgrcv) join(kMessageKeys | (call.arguments[0] & kKeyBits));
   ReportBuffers(thread, call, true, result);
 }

@@ -3,6 +3,8 @@
 // from a pipe, a socket, a queue or an event counter comes after what was written to it.
 #pragma once
 
+#include <csignal>
+
 #include "hypervisor/guest_thread.h"
 #include "hypervisor/system_calls.h"
 
@@ -15,7 +17,9 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
 
 // The key under which a signal's sender and its handler are ordered.
 std::uint64_t SignalKey(int signal);
-// Likewise for who sets a POSIX timer, and the handler of its signal.
-inline constexpr std::uint64_t kTimerKey = 7ull << 56;
+// Likewise for what makes the kernel send a signal of whatever number, and who handles it: POSIX
+// timers, and data where the program has asked for signals (mq_notify, O_ASYNC).
+inline constexpr std::uint64_t kKernelSignalKey = 7ull << 56;
+bool IsOfKernel(const siginfo_t& info);
 
 }  // namespace trapline

@@ -48,8 +48,8 @@ void GuestThread::Deliver(const SignalDelivery& delivery, const KernelSigaction&
   repeated_memory_errors_ = 0;
   if (Tracking* const tracking = process_->tracking(); tracking != nullptr && !is_vfork_child) {
     tracking->OnEdge(*carrier_, EventKind::kHappensAfter, SignalKey(delivery.signal));
-    if (delivery.info.si_code == SI_TIMER)
-      tracking->OnEdge(*carrier_, EventKind::kHappensAfter, kTimerKey);
+    if (IsOfKernel(delivery.info))
+      tracking->OnEdge(*carrier_, EventKind::kHappensAfter, kKernelSignalKey);
   }
   Machine& machine = process_->machine();
   if (!PushSignalFrame(context_, delivery, action, mask_, alternate_stack, carrier_->vector_state(),
