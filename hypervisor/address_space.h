@@ -246,6 +246,8 @@ class AddressSpace {
 
   // The program is about to use userfaultfd.
   void OnProgramWatchesMemory();
+  // Whether the program serves the page fault at `address` itself: reading there may wait for it.
+  bool IsServed(std::uint64_t address) const;
   // It is about to serve the page faults in [start, end).
   void OnProgramServes(std::uint64_t start, std::uint64_t end);
   // In a child of fork, whose descriptors may be its parent's, too.
@@ -363,6 +365,7 @@ class AddressSpace {
   // How often pages, by the lower part of their numbers, were looked at by Reopen; up to 255.
   std::vector<std::uint8_t> looks_ = std::vector<std::uint8_t>(1 << 16);
   std::unordered_map<std::uint64_t, unsigned> objects_;  // object -> how often it was mapped
+  std::uint64_t own_objects_ = 0;                        // that no file or segment gives a number
   // Pages of objects that are mapped at several places -> the place they are known by.
   struct Alias {
     std::uint64_t end, canonical;

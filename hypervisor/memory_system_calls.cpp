@@ -32,6 +32,9 @@ bool ValidRange(std::uint64_t address, std::uint64_t length) {
 // The file behind a descriptor, by name; empty when it has none.
 std::string FileOf(int fd) { return LinkTarget(DescriptorLink(fd)); }
 
+// Region::object of System V's segments, with their number.
+constexpr std::uint64_t kSegments = std::uint64_t{1} << 62;
+
 }  // namespace
 
 bool AddressSpace::ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const {
@@ -118,12 +121,15 @@ long AddressSpace::Mmap(std::uint64_t address, std::uint64_t length, int protect
     path = FileOf(fd);
     region.untracked_code = rules_.is_untracked_module(path);
     struct stat file {};
-    if (region.shared && fstat(fd, &file) == 0) {
+    // Of a device, each mapping may be other memory.
+    if (region.shared && fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
       region.object = (file.st_dev << 40 ^ file.st_ino) + 1;
       region.offset = offset;
       watches_aliases_ |= ++objects_[region.object] > 1;
     }
   }
+  // Mapped once more by mremap alone.
+  if (states_ && region.shared && region.object == 0) region.object = ~++own_objects_;
   if ((flags & MAP_GROWSDOWN) != 0) {
     region.grows_down = true;
     region.growth_limit = kPageSize * 16;
@@ -254,6 +260,7 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
     return -EFAULT;
   }
   const Region region = source->second;
+  const std::uint64_t into = address - source->first;
   if (region.borrowed) return -EINVAL;
   if (new_size > old_size && ExceedsLimits(new_size - old_size, region.protection, region.shared))
     return -ENOMEM;
@@ -297,6 +304,11 @@ long AddressSpace::Mremap(std::uint64_t address, std::uint64_t old_length, std::
   if (old_size != 0 && (flags & MREMAP_DONTUNMAP) == 0) Remove(address, address + old_size);
   Region moved = region;
   moved.grows_down = false;
+  moved.offset += into;
+  if (old_size == 0 && moved.object != 0) {
+    ++objects_[moved.object];
+    watches_aliases_ = true;
+  }
   moved.end = static_cast<std::uint64_t>(result) + new_size;
   Insert(static_cast<std::uint64_t>(result), moved);
   return result;
@@ -403,7 +415,7 @@ long AddressSpace::Shmat(int id, std::uint64_t address, int flags) {
                       ((flags & SHM_EXEC) != 0 ? PROT_EXEC : 0);
   region.shared = true;
   if (states_) {
-    region.object = ~static_cast<std::uint64_t>(id);
+    region.object = kSegments | static_cast<std::uint32_t>(id);
     watches_aliases_ |= ++objects_[region.object] > 1;
   }
   Insert(start, region);

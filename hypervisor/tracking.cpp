@@ -54,6 +54,12 @@ std::optional<EventKind> LockEventKind(std::uint64_t kind) {
   }
 }
 
+// Whether the event's address is that of an object of the program's, or a key like one.
+bool NamesObject(std::uint64_t kind) {
+  return kind <= TRAPLINE_BARRIER_LEAVE || kind == TRAPLINE_SYNC_DESTROYED ||
+         kind == TRAPLINE_SYNC_CREATED || kind == TRAPLINE_SYNC_USED;
+}
+
 }  // namespace
 
 Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver& observer,
@@ -142,6 +148,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     EndLeavingOutLocked();  // all that knows memory by one address
     if (active()) {
       DrainLocked();
+      locks_.TellAll();
       for (const ViewMove& move : moves) MoveLocked(move);
     }
     publish();
@@ -487,7 +494,7 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   Event& lock = batch_.Add();
   lock.kind = kind;
   lock.thread = thread;
-  lock.address = event.address;
+  lock.address = space_.Canonical(event.address);
   lock.size = event.size;
   lock.ip = event.ip;
   if (repeats_.started() && IsReleaseOfLock(kind)) {
@@ -516,7 +523,7 @@ void Tracking::TellLateReleaseLocked(const BiasedLocks::LateRelease& release) {
   Event& event = batch_.Add();
   event.kind = EventKind::kLateRelease;
   event.thread = release.thread;
-  event.address = release.lock;
+  event.address = space_.Canonical(release.lock);
   event.aux = release.number + 1;
   batch_.TellIfMany();
 }
@@ -899,7 +906,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     word_uses_.NoteFree(event.address, event.address + event.size);
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active() && event.address < kFirstMereKey)
-    runtime_keys_.insert(event.address);
+    runtime_keys_.insert(space_.Canonical(event.address));
   if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
     user_level_threads_.OnFiberEvent(thread, state.carried, event,
                                      space_.policy() != SharingPolicy::kExact);
@@ -943,6 +950,10 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   }
   if (lock_event) {
     QueueLockEventLocked(thread, *lock_event, event);
+  } else if (NamesObject(event.kind)) {
+    agent::QueuedEvent known = event;
+    known.address = space_.Canonical(event.address);
+    Observer().OnRuntimeEvent(thread, known);
   } else {
     Observer().OnRuntimeEvent(thread, event);
   }
@@ -1185,7 +1196,8 @@ void Tracking::OnWake(Carrier& carrier, std::uint64_t address) {
   __atomic_store_n(&page.queue_head, head + 1, __ATOMIC_RELEASE);
 }
 
-void Tracking::WakeLocked(ThreadId thread, std::uint64_t address) {
+void Tracking::WakeLocked(ThreadId thread, std::uint64_t word) {
+  const std::uint64_t address = space_.Canonical(word);
   releases_.Add(address, 1);
   if (runtime_keys_.contains(address)) batch_.AddEdge(thread, EventKind::kHappensBefore, address);
 }
