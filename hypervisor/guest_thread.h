@@ -146,6 +146,7 @@ class GuestThread {
   // The vCPU goes on at an entry of the agent that saves or restores the vector state.
   void BeginVectorEntry(const char* entry);
   void SaveVectorState();
+  void LeaveAtOnceIfSignalled();
   kvm_regs ProgramRegisters();
   kvm_regs RegistersAtExit();
   std::uint64_t InterruptedAt();

@@ -28,16 +28,18 @@ std::optional<FaultVerdict> Probe(std::uint64_t page, bool write) {
   return std::nullopt;
 }
 
-// visit(const Range&) for those pages of `part` that the host has.
+// visit(const Range&) for those pages of `part` that the host has. (What lies there may have gone
+// in part behind our back: MADV_DONTFORK.)
 template <class Visit>
 void ForEachResident(const Range& part, Visit&& visit) {
   constexpr std::size_t kPages = kLargePageSize / kPageSize;
   std::array<unsigned char, kPages> resident{};
   for (std::uint64_t start = part.start; start < part.end; start += kLargePageSize) {
     const std::uint64_t size = std::min(part.end - start, kLargePageSize);
-    if (mincore(Pointer(start), size, resident.data()) != 0) continue;
+    const bool known = mincore(Pointer(start), size, resident.data()) == 0;
     for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
       const std::uint64_t at = start + page * kPageSize;
+      if (!known && mincore(Pointer(at), kPageSize, &resident[page]) != 0) continue;
       if ((resident[page] & 1) != 0) visit(Range{at, at + kPageSize});
     }
   }

@@ -241,7 +241,7 @@ void GuestThread::HandlePortAccess() {
   const kvm_regs before = vcpu.registers();
   vcpu.run().immediate_exit = 1;
   vcpu.Run();
-  vcpu.run().immediate_exit = signal_pending_;
+  LeaveAtOnceIfSignalled();
   const std::uint64_t rip = vcpu.registers().rip;
   Detach();
   context_ = before;

@@ -86,6 +86,14 @@ void GuestThread::BeginVectorEntry(const char* entry) {
   vcpu.MarkRegistersDirty();
 }
 
+// After what may have swallowed the kick of a signal: the next entry is over before it begins if
+// one has been recorded. One that comes now sees to that itself.
+void GuestThread::LeaveAtOnceIfSignalled() {
+  kvm_run& run = carrier_->vcpu().run();
+  run.immediate_exit = 0;
+  if (signal_pending_) run.immediate_exit = 1;
+}
+
 void GuestThread::SaveVectorState() {
   Vcpu& vcpu = carrier_->vcpu();
   const auto start = [&] {
@@ -111,6 +119,7 @@ void GuestThread::SaveVectorState() {
     if (error == 0) {
       if (vcpu.run().exit_reason == KVM_EXIT_IO &&
           vcpu.run().io.port == TRAPLINE_PORT_VECTOR_SAVED) {
+        LeaveAtOnceIfSignalled();
         return;
       }
       if (!again && is_old_fault()) {

@@ -57,9 +57,15 @@ bool IsVirtualTable(std::uint64_t address) {
          IsClassType(of_type.name);
 }
 
-TablePointers PointersToVirtualTables() {
-  return {[](std::uint64_t address, std::uint64_t& word) { return ReadGuest(address, word); },
-          IsVirtualTable};
+TablePointers PointersToVirtualTables(const std::function<bool(std::uint64_t address)>& is_served) {
+  return {[is_served](std::uint64_t address, std::uint64_t& word) {
+            return !is_served(address) && ReadGuest(address, word);
+          },
+          [is_served](std::uint64_t address) {
+            std::uint64_t type = 0;
+            return !is_served(address - kWord) && ReadGuest(address - kWord, type) &&
+                   !is_served(type) && IsVirtualTable(address);
+          }};
 }
 
 bool StoresVectorOverTables(const Instruction& instruction, const RegisterFile& registers) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "translator/constant_registers.h"
 #include "translator/memory_access.h"
@@ -12,8 +13,9 @@ namespace trapline {
 // run-time type information. Reads the program's memory; thread-safe.
 bool IsVirtualTable(std::uint64_t address);
 
-// For the translator.
-TablePointers PointersToVirtualTables();
+// For the translator, which holds up others meanwhile, so where `is_served` says that the program
+// serves the page faults of an address itself nothing is read, and no table found.
+TablePointers PointersToVirtualTables(const std::function<bool(std::uint64_t address)>& is_served);
 
 // Whether it depends on RegisterFile::xsave whether the instruction stores such pointers where they
 // are already.

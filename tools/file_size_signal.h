@@ -1,9 +1,11 @@
 // The signal of a file that may grow no further.
 #pragma once
 
-#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
 namespace trapline {
@@ -16,12 +18,15 @@ class FileSizeSignalHeldBack {
   FileSizeSignalHeldBack() {
     sigset_t pending;
     was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
-    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+    // All of them: a signal that is recorded meanwhile for the program blocks the next ones by the
+    // mask it returns to, which is put back in the end.
+    constexpr std::uint64_t kAll = ~std::uint64_t{0};
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &before_, sizeof before_);
   }
   ~FileSizeSignalHeldBack() {
     constexpr timespec kNow = {0, 0};
     if (!was_pending_) sigtimedwait(&signal_, nullptr, &kNow);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
   }
   FileSizeSignalHeldBack(const FileSizeSignalHeldBack&) = delete;
   FileSizeSignalHeldBack& operator=(const FileSizeSignalHeldBack&) = delete;
@@ -35,7 +40,7 @@ class FileSizeSignalHeldBack {
   }
 
   const sigset_t signal_ = SignalAlone();
-  sigset_t before_{};
+  std::uint64_t before_ = 0;  // as the kernel has it: the C library keeps two signals to itself
   bool was_pending_ = false;
 };
 
