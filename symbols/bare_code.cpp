@@ -10,7 +10,11 @@
 namespace trapline {
 
 bool BareCodeFinder::HasRustMark(const ElfFile& file) {
-  if (!has_rust_mark_) has_rust_mark_ = file.HasText(".comment", "rustc version");
+  if (!has_rust_mark_) {
+    // Distributions leave the compiler's name out; the places where Rust's library panics stay.
+    has_rust_mark_ =
+        file.HasText(".comment", "rustc version") || file.HasText(".rodata", "library/core/src/");
+  }
   return *has_rust_mark_;
 }
 

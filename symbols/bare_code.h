@@ -12,7 +12,7 @@ class ElfSymbols;
 
 // kNo: there is debug info, or no file. kNoLine: there is, but it gives the code line 0, as clang
 // does where it has made one of several places'. Else: whether it was Rust (by the name of the
-// function, or, without symbols, by the compiler's mark), or oneTBB's headers may be inlined there
+// function, or, without symbols, by the compiler's marks), or oneTBB's headers may be inlined there
 // (the file needs the library), or the code lies in a function of theirs, or in one that may be,
 // for want of symbols.
 enum class BareCode : std::uint8_t { kNo, kNoLine, kAny, kRust, kMayInlineTbb, kTbb };

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,8 @@ std::unique_ptr<ElfFile> ElfFile::Open(const std::string& path) {
   file->descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file->descriptor_ < 0) return nullptr;
   if (descriptor_mover != nullptr) file->descriptor_ = descriptor_mover(file->descriptor_);
+  if (struct stat status = {}; fstat(file->descriptor_, &status) == 0)
+    file->modified_ = status.st_mtime;
   // Read, not mapped: a file that is truncated while it is mapped would raise SIGBUS.
   file->elf_ = elf_begin(file->descriptor_, ELF_C_READ, nullptr);
   if (file->elf_ == nullptr || elf_kind(file->elf_) != ELF_K_ELF) return nullptr;

@@ -33,6 +33,8 @@ class ElfFile {
   ~ElfFile();
 
   Elf* elf() const { return elf_; }
+  // When its contents were changed last; 0: it is none on disk.
+  std::time_t modified() const { return modified_; }
   // Bytes of the file; false if not all of them are there, or it is none on disk.
   bool Read(std::uint64_t offset, void* out, std::size_t size) const;
   // Where the bytes are that it puts at `address` when it is loaded, and how many go on from there;
@@ -57,6 +59,7 @@ class ElfFile {
 
   std::vector<char> bytes_;  // what elf_ works on, or empty: on a file
   int descriptor_ = -1;
+  std::time_t modified_ = 0;
   Elf* elf_ = nullptr;
 };
 

@@ -300,9 +300,15 @@ void Modules::RefreshLocked() {
   std::map<std::uint64_t, const Module*> loaded;
   bool changed = false;
   bool first_file = true;
+  const Module* last = nullptr;
   for (const auto& [begin, mapping] : mappings_) {
     const bool vdso = mapping.path == "[vdso]";
     if (!vdso && (mapping.inode == 0 || mapping.offset != 0)) continue;
+    // The second segment may begin on the file's first page, too (LLVM's linker).
+    if (last != nullptr && begin < last->end && mapping.inode == last->inode &&
+        mapping.device == last->device) {
+      continue;
+    }
     auto module = std::make_unique<Module>();
     if (!ReadModule(begin, options_.memory, *module)) continue;
     // A file that is only being read (by a linker, a debugger) has no code mapped.
@@ -326,10 +332,11 @@ void Modules::RefreshLocked() {
     if (const auto old = loaded_.find(begin);
         old != loaded_.end() && SameModule(*old->second, *module)) {
       loaded.insert(*old);
+      last = old->second;
       continue;
     }
     module->index = static_cast<std::uint32_t>(entries_.size());
-    loaded[begin] = module.get();
+    last = loaded[begin] = module.get();
     entries_.push_back({std::move(module), generation_ + 1, kStillMapped});
     changed = true;
   }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cctype>
+#include <initializer_list>
 
 namespace trapline {
 namespace {
@@ -24,14 +25,69 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// `#pragma omp atomic`, with any spaces and clauses.
-bool IsAtomicPragma(std::string_view line) {
-  for (const std::string_view word : {"#", "pragma", "omp", "atomic"}) {
-    line = Trimmed(line);
-    if (!line.starts_with(word)) return false;
-    line.remove_prefix(word.size());
+// Whether the text begins with these words, with any spaces between them.
+bool BeginsWith(std::string_view text, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) {
+    text = Trimmed(text);
+    if (!text.starts_with(word)) return false;
+    text.remove_prefix(word.size());
   }
-  return line.empty() || !IsNameCharacter(line.front());
+  return text.empty() || !IsNameCharacter(text.front());
+}
+
+// `#pragma omp atomic`, with any clauses, or, anywhere in the line, `_Pragma("omp atomic")` or
+// `[[omp::directive(atomic)]]`.
+bool IsAtomicPragma(std::string_view line) {
+  if (BeginsWith(line, {"#", "pragma", "omp", "atomic"})) return true;
+  for (const std::string_view name : {"_Pragma", "omp"}) {
+    for (std::size_t at = line.find(name); at != line.npos; at = line.find(name, at + 1)) {
+      const std::string_view rest = line.substr(at);
+      if (BeginsWith(rest, {"_Pragma", "(", "\"", "omp", "atomic"}) ||
+          BeginsWith(rest, {"omp", "::", "directive", "(", "atomic"})) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The line and those that a backslash at its end joins to it; `rest` begins behind it.
+std::string Joined(std::string_view line, std::string_view rest) {
+  std::string joined(Trimmed(line));
+  while (joined.ends_with('\\') && !rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    joined.back() = ' ';
+    joined += Trimmed(rest.substr(0, end));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return joined;
+}
+
+// What follows the sentinel of a Fortran directive, `!$omp` anywhere or `c$omp` in the first column
+// (OpenMP 5.0, 2.1.1 and 2.1.2), in lower case; nothing if the line is none.
+std::string FortranDirective(std::string_view line) {
+  const std::string_view trimmed = Trimmed(line);
+  constexpr std::string_view kRest = "$omp";
+  if (trimmed.size() <= kRest.size() ||
+      (trimmed.front() != '!' && !(line.starts_with(trimmed.front()) &&
+                                   std::string_view("cC*").find(line.front()) != line.npos))) {
+    return {};
+  }
+  std::string text;
+  for (const char c : trimmed.substr(1))
+    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text.starts_with(kRest) ? text.substr(kRest.size()) : std::string();
+}
+
+// How many statements of Fortran's the line makes atomic.
+int FortranAtomicStatements(std::string_view line) {
+  const std::string directive = FortranDirective(line);
+  constexpr std::string_view kName = "atomic";
+  const std::string_view text = Trimmed(directive);
+  if (!text.starts_with(kName) ||
+      (text.size() > kName.size() && IsNameCharacter(text[kName.size()])))
+    return 0;
+  return text.find("capture") == text.npos ? 1 : 2;
 }
 
 }  // namespace
@@ -40,8 +96,9 @@ bool NamesOperation(std::string_view text) {
   constexpr std::array<std::string_view, 7> kStarts = {
       "__atomic_load",        "__atomic_store",        "__c11_atomic_",   "__sync_lock_release",
       "atomic_load_explicit", "atomic_store_explicit", "__scoped_atomic_"};
-  constexpr std::array<std::string_view, 3> kWhole = {"atomic_load", "atomic_store",
-                                                      "atomic_flag_clear"};
+  constexpr std::array<std::string_view, 5> kWhole = {
+      "atomic_load", "atomic_store", "atomic_flag_clear", "atomic_flag_clear_explicit",
+      "__atomic_clear"};
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (!IsNameCharacter(text[at]) || (at > 0 && IsNameCharacter(text[at - 1]))) continue;
     std::size_t end = at;
@@ -63,17 +120,31 @@ std::set<int> AtomicLines(std::string_view text) {
   // Of the statement after the pragma: until its first semicolon, or the end of its block.
   bool continues = false, in_statement = false;
   int depth = 0;
+  int fortran_statements = 0;  // that are left of an atomic construct
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     const std::string_view trimmed = Trimmed(line);
     if (NamesOperation(line)) lines.insert(number);
-    if (continues || IsAtomicPragma(line)) {
+    const bool is_directive = trimmed.starts_with('#');
+    if (continues || IsAtomicPragma(is_directive ? Joined(line, text) : std::string(line))) {
       lines.insert(number);
       continues = trimmed.ends_with('\\');
-      in_statement = true;
+      // The statement may stand on the same line, but behind a directive.
+      in_statement =
+          !BeginsWith(line, {"#", "define"}) && (is_directive || !trimmed.ends_with(';'));
       depth = 0;
+      continue;
+    }
+    if (const int statements = FortranAtomicStatements(line); statements > 0) {
+      fortran_statements = statements;
+      lines.insert(number);
+      continue;
+    }
+    if (fortran_statements > 0 && !trimmed.empty() && trimmed.front() != '!') {
+      lines.insert(number);
+      if (!trimmed.ends_with('&')) --fortran_statements;
       continue;
     }
     if (!in_statement || trimmed.empty()) continue;

@@ -327,13 +327,12 @@ class Symbolizer::Implementation {
     if (contents.debug_info->MayHoldAtomics()) return true;
     constexpr std::size_t kMostFiles = 512;
     const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
-    struct stat built = {};
-    if (sources.files.size() > kMostFiles || stat(module.path.c_str(), &built) != 0 ||
-        !MacrosOf(contents, built.st_mtime).empty()) {
+    const std::time_t built = file.modified();
+    if (sources.files.size() > kMostFiles || built == 0 || !MacrosOf(contents, built).empty()) {
       return true;
     }
     return std::ranges::any_of(sources.files, [&](const std::string& source) {
-      return !IsOfCompiler(source) && sources_.HasAtomic(source, built.st_mtime);
+      return !IsOfCompiler(source) && sources_.HasAtomic(source, built);
     });
   }
 
@@ -475,7 +474,7 @@ class Symbolizer::Implementation {
     }
     // What the libraries do among themselves is left alone.
     const SourceFrame& statement = operation->statement;
-    ProgramText* const text = TextOf(*module, contents);
+    ProgramText* const text = TextOf(contents);
     if (text == nullptr || !text->Owns(statement.file)) return true;
     // Whatever its order: it may be the first of several copies of the statement.
     const bool is_certain =
@@ -531,7 +530,7 @@ class Symbolizer::Implementation {
       if (module->is_vdso() || IsSystemLibrary(module->path)) continue;
       Contents& contents = ContentsOf(*module);
       if (!contents.debug_info) continue;
-      ProgramText* const text = TextOf(*module, contents);
+      ProgramText* const text = TextOf(contents);
       if (text == nullptr || text->MixesThreads()) return false;
       if (module != &fenced &&
           (text->Contains(file) || Includes(text->fences(), StatedOrder::kReleases))) {
@@ -548,20 +547,18 @@ class Symbolizer::Implementation {
       if (module->is_vdso() || IsSystemLibrary(module->path)) continue;
       Contents& contents = ContentsOf(*module);
       if (!contents.debug_info) continue;
-      const ProgramText* const text = TextOf(*module, contents);
+      const ProgramText* const text = TextOf(contents);
       fences = fences | (text != nullptr ? text->fences() : StatedOrder::kBoth);
     }
     return fences;
   }
 
   // Null: not all of it can be read.
-  ProgramText* TextOf(const Module& module, Contents& contents) {
+  ProgramText* TextOf(Contents& contents) {
     if (contents.text == nullptr) {
-      struct stat built = {};
       DebugInfo::Sources sources = contents.debug_info->SourceFiles();
-      if (!sources.all || stat(module.path.c_str(), &built) != 0) built.st_mtime = 0;
-      contents.text =
-          std::make_unique<ProgramText>(sources.files, sources.directories, built.st_mtime);
+      contents.text = std::make_unique<ProgramText>(sources.files, sources.directories,
+                                                    sources.all ? BuiltAt(contents) : 0);
     }
     return contents.text->complete() ? contents.text.get() : nullptr;
   }
@@ -572,7 +569,7 @@ class Symbolizer::Implementation {
     const std::uint64_t offset = pc - module.bias;
     if (debug_info.IsAtomic(offset) || IsAtomicBySourceLocked(module, contents, pc)) return false;
     const SourceFrame line = debug_info.LineOf(offset);
-    ProgramText* const text = TextOf(module, contents);
+    ProgramText* const text = TextOf(contents);
     if (text == nullptr || text->MayBeAtomic(line.file, line.line)) return false;
     const std::vector<SourceFrame> merged = debug_info.MergedLines(offset);
     return std::none_of(merged.begin(), merged.end(), [&](const SourceFrame& place) {
@@ -584,17 +581,23 @@ class Symbolizer::Implementation {
   bool IsAtomicBySourceLocked(const Module& module, Contents& contents, std::uint64_t pc) {
     if (!contents.debug_info || !options_.use_files) return false;
     const SourceFrame line = contents.debug_info->LineOf(pc - module.bias);
-    struct stat built = {};
-    if (line.line == 0 || stat(module.path.c_str(), &built) != 0) return false;
-    if (sources_.IsAtomic(line.file, line.line, built.st_mtime) ||
-        MacrosOf(contents, built.st_mtime).AreUsedAt(line.file, line.line)) {
+    const std::time_t built = BuiltAt(contents);
+    if (line.line == 0 || built == 0) return false;
+    if (sources_.IsAtomic(line.file, line.line, built) ||
+        MacrosOf(contents, built).AreUsedAt(line.file, line.line)) {
       return true;
     }
     int next = 0;
     if (!contents.debug_info->MayLackPlace(pc - module.bias, next)) return false;
     constexpr int kNear = 2;  // where the code goes on before that line
     return sources_.HasExchange(line.file, line.line, next > line.line ? next : line.line + kNear,
-                                built.st_mtime);
+                                built);
+  }
+
+  // When the program was made, as its sources must have been before; 0: not known. The file may
+  // have no name any more.
+  static std::time_t BuiltAt(const Contents& contents) {
+    return contents.image != nullptr ? contents.image->file().modified() : 0;
   }
 
   // There must be debug info. Sources of the system's libraries are not there.

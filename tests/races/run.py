@@ -42,7 +42,7 @@ VARIANTS |= {
     "rust-O2": ["-Copt-level=2"],
     "tsan": ["-O1", "-fsanitize=thread", "-Wno-tsan", "-Wno-maybe-uninitialized"],
 }
-STRIP = {"stripped": [], "nodebug": ["-g"]}  # what is taken out of a program, whose whole is kept beside it
+STRIP = {"stripped": ["--strip-all", "--remove-section=.comment"], "nodebug": ["-g"]}  # what is taken out of a program, whose whole is kept beside it
 # The two levels once more, with no debug info but the symbol table, and without that.
 VARIANTS |= {f"{variant}-{suffix}": VARIANTS[variant] for variant in (*PRECOMPILED, "rust-O2") for suffix in STRIP}
 ALIASES = {"O0": "gcc-O0", "O2": "gcc-O2", "stripped": "gcc-O2-stripped"}
@@ -181,24 +181,12 @@ class Builds:
         return ""
 
 
-@lru_cache(maxsize=None)
-def rustc_leaves_mark():
-    """Whether rustc names itself in the files that it makes. Debian 12's, 1.63, does not yet."""
-    with tempfile.TemporaryDirectory() as directory:
-        program = Path(directory) / "program"
-        subprocess.run(["rustc", "-", "-o", str(program)], input="fn main() {}", text=True, stderr=subprocess.DEVNULL, timeout=300, check=False)
-        marks = subprocess.run(["readelf", "-p", ".comment", str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300, check=False)
-        return b"rustc version" in marks.stdout
-
-
 def lacking(case):
     """What the machine lacks for the program."""
     program = case.program
     compiler = compiler_of(case)
     if shutil.which(compiler) is None:
         return f"no {compiler}"
-    if case.variant == "rust-O2-stripped" and not rustc_leaves_mark():
-        return "this rustc leaves no mark in its programs: stripped, they are not known as Rust's"
     for need in [*program.needs, *(["libcxx"] if case.variant == "libcxx" else [])]:
         lack = without_library(need, compiler) if need in LIBRARIES else "" if need in processor_flags() else f"this processor has no {need}"
         if lack:

@@ -1,5 +1,6 @@
 #include "symbols/modules.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -118,6 +120,49 @@ TEST(ModulesTest, MainProgramAboveVdso) {
   const Module* below = modules.Find(kBelowAll);
   ASSERT_NE(below, nullptr);
   EXPECT_FALSE(below->is_main_program);
+}
+
+// LLVM's linker puts segments behind each other in the file, so that a page of it may be mapped by
+// two of them: also its first one, with the ELF header.
+TEST(ModulesTest, FirstPageMappedTwice) {
+  constexpr std::uint64_t kPage = 0x1000, kBase = 0x10000, kFirstSize = 0xda0;
+  static const std::vector<char> first_page = [] {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_type = ET_DYN;
+    header.e_machine = EM_X86_64;
+    header.e_phoff = sizeof header;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    Elf64_Phdr segments[2] = {};
+    segments[0].p_type = segments[1].p_type = PT_LOAD;
+    segments[0].p_filesz = segments[0].p_memsz = kFirstSize;
+    segments[1].p_offset = kFirstSize;
+    segments[1].p_vaddr = kPage + kFirstSize;
+    segments[1].p_filesz = segments[1].p_memsz = 0x100;
+    std::vector<char> page(kPage);
+    std::memcpy(page.data(), &header, sizeof header);
+    std::memcpy(page.data() + sizeof header, segments, sizeof segments);
+    return page;
+  }();
+  ModulesOptions options;
+  options.read_maps = [] {
+    return "10000-11000 r--p 00000000 fd:01 7 /program\n"
+           "11000-12000 r-xp 00000000 fd:01 7 /program\n";
+  };
+  options.memory.read = [](void*, std::uint64_t address, void* out, std::size_t size) {
+    if (address < kBase || address >= kBase + 2 * kPage || address % kPage + size > kPage)
+      return false;
+    std::memcpy(out, first_page.data() + address % kPage, size);
+    return true;
+  };
+  Modules modules(options);
+  const Module* const program = modules.Find(kBase + kPage + kFirstSize);
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(program->bias, kBase);
+  EXPECT_EQ(program, modules.Find(kBase));
 }
 
 TEST(ModulesTest, ExcludedFiles) {

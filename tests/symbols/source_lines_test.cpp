@@ -51,6 +51,45 @@ TEST(AtomicLines, TheStatementAfterAPragma) {
               ElementsAre(1, 2, 3));
 }
 
+TEST(AtomicLines, OtherSpellingsOfThePragma) {
+  EXPECT_THAT(AtomicLines("#pragma omp \\\n"
+                          "    atomic read\n"
+                          "v = x;\n"
+                          "z = 1;\n"
+                          "_Pragma(\"omp atomic write\") x = 1;\n"
+                          "z = 1;\n"
+                          "_Pragma ( \"omp atomic\" )\n"
+                          "x++;\n"
+                          "z = 1;\n"
+                          "[[omp::directive(atomic read)]] v = x;\n"
+                          "z = 1;\n"),
+              ElementsAre(1, 2, 3, 5, 7, 8, 10));
+  EXPECT_THAT(
+      AtomicLines(
+          "#define ATOMIC _Pragma(\"omp atomic\")\nz = 1;\n_Pragma(\"omp flush\") z = 1;\n"),
+      ElementsAre(1));
+  EXPECT_THAT(AtomicLines("__atomic_clear(&x, 0);\natomic_flag_clear_explicit(f, o);\n"),
+              ElementsAre(1, 2));
+}
+
+TEST(AtomicLines, TheStatementsAfterAFortranDirective) {
+  EXPECT_THAT(AtomicLines("  !$omp atomic read\n"
+                          "  ! a comment\n"
+                          "  v = x\n"
+                          "  z = 1\n"
+                          "  !$OMP ATOMIC CAPTURE\n"
+                          "  v = x\n"
+                          "  x = x + &\n"
+                          "      1\n"
+                          "  !$omp end atomic\n"
+                          "c$omp atomic write\n"
+                          "      x = 1\n"
+                          "      z = 1\n"),
+              ElementsAre(1, 3, 5, 6, 7, 8, 10, 11));
+  EXPECT_THAT(AtomicLines("!$omp atomically\nx = 1\n!$omp critical\nx = 1\n c$omp atomic\nx = 1\n"),
+              IsEmpty());
+}
+
 TEST(AtomicLines, OtherPragmasAreNone) {
   EXPECT_THAT(AtomicLines("#pragma omp atomically\nx = 1;\n#pragma omp critical\nx = 1;\n"),
               IsEmpty());
