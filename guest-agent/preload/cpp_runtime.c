@@ -102,26 +102,24 @@ WRAPPER bool _ZNSt3__131__arrive_barrier_algorithm_baseEPNS_24__barrier_algorith
 
 /* -- LLVM's std::shared_mutex -- */
 
-/* It is made of a mutex and condition variables, which would order readers among themselves: they
- * do not count. */
-static void BeginOwnLocks(uint64_t ip) { Event(TRAPLINE_IGNORE_SYNC_BEGIN, NULL, 0, ip); }
-static void EndOwnLocks(uint64_t ip) { Event(TRAPLINE_IGNORE_SYNC_END, NULL, 0, ip); }
+/* It is made of a mutex and condition variables, which would order readers among themselves. */
+__thread unsigned own_locks;
 
 #define TAKE_SHARED_MUTEX(name, kind)                 \
   WRAPPER void name(void* mutex) {                    \
     REQUIRE(name);                                    \
-    BeginOwnLocks(CALLER);                            \
+    ++own_locks;                                      \
     real.name(mutex);                                 \
-    EndOwnLocks(CALLER);                              \
+    --own_locks;                                      \
     Event(kind, mutex, TRAPLINE_LOCK_RWLOCK, CALLER); \
   }
 
 #define TRY_SHARED_MUTEX(name, kind)                             \
   WRAPPER bool name(void* mutex) {                               \
     REQUIRE(name);                                               \
-    BeginOwnLocks(CALLER);                                       \
+    ++own_locks;                                                 \
     const bool taken = real.name(mutex);                         \
-    EndOwnLocks(CALLER);                                         \
+    --own_locks;                                                 \
     if (taken) Event(kind, mutex, TRAPLINE_LOCK_RWLOCK, CALLER); \
     return taken;                                                \
   }
@@ -130,9 +128,9 @@ static void EndOwnLocks(uint64_t ip) { Event(TRAPLINE_IGNORE_SYNC_END, NULL, 0, 
   WRAPPER void name(void* mutex) {                    \
     REQUIRE(name);                                    \
     Event(kind, mutex, TRAPLINE_LOCK_RWLOCK, CALLER); \
-    BeginOwnLocks(CALLER);                            \
+    ++own_locks;                                      \
     real.name(mutex);                                 \
-    EndOwnLocks(CALLER);                              \
+    --own_locks;                                      \
   }
 
 TAKE_SHARED_MUTEX(_ZNSt3__119__shared_mutex_base4lockEv, TRAPLINE_ACQUIRE)

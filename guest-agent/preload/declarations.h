@@ -194,6 +194,7 @@ void GOMP_taskloop_ull(void (*body)(void*), void* data, void (*copy)(void*, void
 void GOMP_taskwait_depend(void** depend);
 void GOMP_task_reduction_remap(size_t count, size_t originals, void** variables);
 void omp_fulfill_event(uint64_t event);
+void omp_fulfill_event_(uint64_t event);
 int omp_get_num_threads(void);
 int omp_get_thread_num(void);
 int omp_get_thread_num_(void);

@@ -578,17 +578,23 @@ WRAPPER void GOMP_task(void (*body)(void*), void* data, void (*copy)(void*, void
   if (detached && task->is_undeferred) Receive(&fulfilled, CALLER);
 }
 
+static void Fulfil(void (*fulfill)(uint64_t), uint64_t event, uint64_t ip) {
+  Publish(&fulfilled, ip);
+  /* libgomp may free the task, whose body another thread has run. */
+  Event(TRAPLINE_IGNORE_BEGIN, NULL, kWrites, ip);
+  fulfill(event);
+  Event(TRAPLINE_IGNORE_END, NULL, kWrites, ip);
+}
+
 WRAPPER void omp_fulfill_event(uint64_t event) {
   REQUIRE(omp_fulfill_event);
-  if (!runtime.agent) {
-    real.omp_fulfill_event(event);
-    return;
-  }
-  Publish(&fulfilled, CALLER);
-  /* libgomp may free the task, whose body another thread has run. */
-  Event(TRAPLINE_IGNORE_BEGIN, NULL, kWrites, CALLER);
-  real.omp_fulfill_event(event);
-  Event(TRAPLINE_IGNORE_END, NULL, kWrites, CALLER);
+  Fulfil(real.omp_fulfill_event, event, CALLER);
+}
+
+/* Fortran's. */
+WRAPPER void omp_fulfill_event_(uint64_t event) {
+  REQUIRE(omp_fulfill_event_);
+  Fulfil(real.omp_fulfill_event_, event, CALLER);
 }
 
 /* A loop of tasks is a taskgroup of its own, unless the program says not. */

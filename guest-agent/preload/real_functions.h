@@ -282,6 +282,7 @@
   OPTIONAL(GOMP_taskgroup_end)                            \
   OPTIONAL(GOMP_task_reduction_remap)                     \
   OPTIONAL(omp_fulfill_event)                             \
+  OPTIONAL(omp_fulfill_event_)                            \
   OPTIONAL(omp_get_num_threads)                           \
   OPTIONAL(omp_get_thread_num)                            \
   OPTIONAL(omp_get_thread_num_)                           \

@@ -69,9 +69,17 @@ static inline const Agent* ReadyC11Agent(void) {
 /* Of TRAPLINE_IGNORE_BEGIN and _END. */
 enum { kReads = 1, kWrites = 2, kReadsAndWrites = 3 };
 
+/* While it is not 0, the locks that the thread uses are a library's own means, and not told of. */
+INTERNAL extern __thread unsigned own_locks;
+
+static inline int IsOfLocks(enum trapline_event_kind kind) {
+  return kind <= TRAPLINE_RELEASE_SHARED || kind == TRAPLINE_SYNC_USED;
+}
+
 static inline void Event(enum trapline_event_kind kind, const volatile void* object, uint64_t size,
                          uint64_t ip) {
   const Agent* agent = runtime.agent;
+  if (IsOfLocks(kind) && __builtin_expect(own_locks != 0, 0)) return;
   if (agent && ip - runtime.allocator_begin >= runtime.allocator_size)
     agent->event(kind, (uint64_t)object, size, ip);
 }

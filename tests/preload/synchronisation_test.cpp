@@ -867,6 +867,8 @@ TEST(LookUp, FindsWhatStandsInFront) {
   Record(What::kSynchronisation, [&] {
     EXPECT_EQ(dlsym(libc, "pthread_mutex_trylock"), AddressOf(pthread_mutex_trylock));
     EXPECT_EQ(dlsym(libc, "qsort"), AddressOf(qsort));
+    EXPECT_NE(dlsym(libc, "pthread_barrier_wait"), AddressOf(pthread_barrier_wait));
+    EXPECT_NE(dlsym(libc, "pthread_barrier_wait"), nullptr);
     EXPECT_EQ(dlsym(libc, "no such function"), nullptr);
     EXPECT_NE(dlerror(), nullptr);
     // The next one of whoever asks.
