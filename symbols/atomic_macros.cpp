@@ -71,6 +71,8 @@ void AtomicMacros::Read(const std::string& path, Words& bodies) {
       auto& words = bodies[std::string(tokens[1].text)];
       for (const Token& token : tokens.subspan(2)) {
         if (token.IsWord()) words.emplace(token.text);
+        // What follows _Pragma("omp atomic") in the macro is an operation.
+        if (token.text.starts_with("\"omp atomic")) words.emplace("__atomic_");
       }
     }
     bool is_include = false, quoted = false;

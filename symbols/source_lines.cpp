@@ -51,10 +51,11 @@ bool IsAtomicPragma(std::string_view line) {
   return false;
 }
 
-// The line and those that a backslash at its end joins to it; `rest` begins behind it.
+// The line and the next ones that a backslash at its end joins to it; `rest` begins behind it.
 std::string Joined(std::string_view line, std::string_view rest) {
+  constexpr int kMostLines = 8;  // of a directive that has to do with one statement
   std::string joined(Trimmed(line));
-  while (joined.ends_with('\\') && !rest.empty()) {
+  for (int lines = 1; joined.ends_with('\\') && !rest.empty() && lines < kMostLines; ++lines) {
     const std::size_t end = rest.find('\n');
     joined.back() = ' ';
     joined += Trimmed(rest.substr(0, end));
@@ -68,7 +69,7 @@ std::string Joined(std::string_view line, std::string_view rest) {
 std::string FortranDirective(std::string_view line) {
   const std::string_view trimmed = Trimmed(line);
   constexpr std::string_view kRest = "$omp";
-  if (trimmed.size() <= kRest.size() ||
+  if (trimmed.size() <= kRest.size() || trimmed[1] != kRest.front() ||
       (trimmed.front() != '!' && !(line.starts_with(trimmed.front()) &&
                                    std::string_view("cC*").find(line.front()) != line.npos))) {
     return {};
@@ -118,7 +119,7 @@ bool NamesOperation(std::string_view text) {
 std::set<int> AtomicLines(std::string_view text) {
   std::set<int> lines;
   // Of the statement after the pragma: until its first semicolon, or the end of its block.
-  bool continues = false, in_statement = false;
+  bool continues = false, in_statement = false, defines = false;
   int depth = 0;
   int fortran_statements = 0;  // that are left of an atomic construct
   for (int number = 1; !text.empty(); ++number) {
@@ -130,10 +131,10 @@ std::set<int> AtomicLines(std::string_view text) {
     const bool is_directive = trimmed.starts_with('#');
     if (continues || IsAtomicPragma(is_directive ? Joined(line, text) : std::string(line))) {
       lines.insert(number);
+      if (!continues) defines = BeginsWith(line, {"#", "define"});
+      // But behind a directive, the statement may stand on the same line.
+      in_statement = !defines && (continues || is_directive || !trimmed.ends_with(';'));
       continues = trimmed.ends_with('\\');
-      // The statement may stand on the same line, but behind a directive.
-      in_statement =
-          !BeginsWith(line, {"#", "define"}) && (is_directive || !trimmed.ends_with(';'));
       depth = 0;
       continue;
     }

@@ -68,6 +68,11 @@ TEST(AtomicLines, OtherSpellingsOfThePragma) {
       AtomicLines(
           "#define ATOMIC _Pragma(\"omp atomic\")\nz = 1;\n_Pragma(\"omp flush\") z = 1;\n"),
       ElementsAre(1));
+  EXPECT_THAT(AtomicLines("#define READ(v, x) \\\n"
+                          "    _Pragma(\"omp atomic read\") \\\n"
+                          "    v = x\n"
+                          "z = 1;\n"),
+              ElementsAre(1, 2, 3));
   EXPECT_THAT(AtomicLines("__atomic_clear(&x, 0);\natomic_flag_clear_explicit(f, o);\n"),
               ElementsAre(1, 2));
 }
