@@ -1391,6 +1391,8 @@ bool Tracking::Check(Carrier& carrier, const Instruction& instruction,
     }
     return false;
   }
+  if (IsConditionalMove(instruction) && !ConditionHolds(instruction.opcode, registers.rflags))
+    return true;
   const MemoryAccess& first = parts.front().access;
   const bool by_debug_info =
       !atomic && (IsAtomicCode(registers.rip) ||

@@ -116,9 +116,10 @@ class Tracking {
   // --- accesses
   // The instruction at `rip`; nothing if it cannot be read or decoded.
   std::optional<Instruction> DecodeAt(std::uint64_t rip) { return instructions_.DecodeAt(rip); }
-  // Reports what `instruction` is about to do to shared pages. False: nothing, all it touches is
-  // the thread's own. When the answer is true for an atomic access, the caller holds the atomic
-  // lock until the instruction is carried out: release it with FinishAtomic.
+  // Reports what `instruction` is about to do to shared pages; but for a cmov that does not move.
+  // False: nothing, all it touches is the thread's own. When the answer is true for an atomic
+  // access, the caller holds the atomic lock until the instruction is carried out: release it with
+  // FinishAtomic.
   bool Check(Carrier& carrier, const Instruction& instruction, const RegisterFile& registers,
              bool& holds_atomic_lock);
   void FinishAtomic() { atomic_mutex_.unlock(); }

@@ -772,6 +772,20 @@ bool IsExchange(const Instruction& instruction) {
           opcode == 0xab || opcode == 0xba);                     // bts
 }
 
+bool IsConditionalMove(const Instruction& instruction) {
+  return instruction.encoding == Encoding::kLegacy && instruction.map == kMap0F &&
+         (instruction.opcode & 0xf0) == 0x40;
+}
+
+bool ConditionHolds(std::uint8_t opcode, std::uint64_t rflags) {
+  const auto flag = [&](unsigned bit) { return (rflags >> bit & 1) != 0; };
+  constexpr unsigned kCarry = 0, kParity = 2, kZero = 6, kSign = 7, kOverflow = 11;
+  const bool less = flag(kSign) != flag(kOverflow);
+  const bool holds[] = {flag(kOverflow), flag(kCarry),  flag(kZero), flag(kCarry) || flag(kZero),
+                        flag(kSign),     flag(kParity), less,        less || flag(kZero)};
+  return holds[opcode >> 1 & 7] != ((opcode & 1) != 0);
+}
+
 bool IsSimple(const MemoryOperand& operand) {
   if (operand.pattern != Pattern::kWhole || operand.mask != MaskKind::kNone ||
       operand.alignment != 0)

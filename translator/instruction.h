@@ -109,6 +109,13 @@ bool OnlyReadsMemory(const Instruction& instruction);
 // An instruction by which locks are taken (xchg, cmpxchg, bts), as opposed to those that count.
 bool IsExchange(const Instruction& instruction);
 
+// A cmov. It reads its operand in any case, but if it does not move nobody can tell: compilers make
+// such a load of one that the program makes under a condition.
+bool IsConditionalMove(const Instruction& instruction);
+// Whether the condition of a jcc, setcc or cmov holds, which is the lower half of its opcode (SDM
+// vol. 1, appendix B).
+bool ConditionHolds(std::uint8_t opcode, std::uint64_t rflags);
+
 // One range whose address a lea can compute.
 bool IsSimple(const MemoryOperand& operand);
 

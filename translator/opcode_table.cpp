@@ -294,7 +294,8 @@ constexpr OpcodeRow k0F[] = {
     Row(0x2c, 0x2d, kS, k66, kRead, k16), Row(0x2c, 0x2d, kSve, kF3F2, kRead, kFloat),
     Row(0x2e, 0x2f, kSve, kNp, kRead, k4), Row(0x2e, 0x2f, kSve, k66, kRead, k8), Plain(0x30, 0x33),
     Plain(0x34).Is(Branch::kSyscall), Plain(0x35).Is(Branch::kOther), Plain(0x37),
-    Row(0x40, 0x4f, kS, kAny, kRead, kOp),  // cmov reads whether or not it moves
+    Row(0x40, 0x4f, kS, kAny, kRead,
+        kOp),  // cmov reads whether or not it moves (IsConditionalMove)
     Row(0x41, 0x47, kV, kNp66, kNothing, kZero).RegisterOnly(),
     Row(0x4a, 0x4b, kV, kNp66, kNothing, kZero).RegisterOnly(),
     Row(0x50, kSv, kNp66, kNothing, kZero).RegisterOnly(),

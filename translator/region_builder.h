@@ -237,6 +237,7 @@ class RegionBuilder {
   };
   // An access that is not in the filter.
   struct SlowAccess {
+    const Item* item;
     std::uint32_t jump;
     Mapping at_check;
     std::uint64_t back;
@@ -272,6 +273,8 @@ class RegionBuilder {
     std::uint64_t other;         // where it goes on if they are none
     std::uint64_t back;          // and when it has been told of
   };
+  // Where the access is about to be told of; to `back` if it is none.
+  void EmitUnlessMoved(const Item& item, std::uint64_t back);
   void EmitOutOfLine(const LoopEntry& entry);
   void EmitOutOfLine(const LoopExit& exit);
   void EmitOutOfLine(const SlowAccess& access);

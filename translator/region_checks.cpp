@@ -60,7 +60,7 @@ void RegionBuilder::EmitSimpleCheck(const Item& item, const MemoryOperand& opera
     EmitSlowCall(placed, cache_.slow_stub_);
     return;
   }
-  checked_.push_back({seen, seen.writes, placed});
+  if (!IsConditionalMove(item.in)) checked_.push_back({seen, seen.writes, placed});
   if (options_.leaving_out) {
     EmitSectorCheck(item, operand, seen, placed);
   } else {
@@ -103,13 +103,21 @@ void RegionBuilder::EmitFilterCheck(const Item& item, const MemoryOperand& opera
   CopyAddress(other, address);
   EmitFilter(seen, address, other);
   const std::uint32_t jump = out_.JumpIf(kConditionNotEqual);
-  out_of_line_.push_back(SlowAccess{jump, state_, out_.here(), address, other, placed});
+  out_of_line_.push_back(SlowAccess{&item, jump, state_, out_.here(), address, other, placed});
+}
+
+void RegionBuilder::EmitUnlessMoved(const Item& item, std::uint64_t back) {
+  if (!IsConditionalMove(item.in) || !state_.flags_in_rax) return;
+  out_.Bytes({0x3c, 0x81});  // cmp $-127, %al: overflow if al is 1
+  out_.Bytes({0x9e});        // sahf
+  out_.SetDisplacement(out_.JumpIf((item.in.opcode & 0xf) ^ 1), back);
 }
 
 void RegionBuilder::EmitOutOfLine(const SlowAccess& access) {
   out_.SetDisplacement(access.jump, out_.here());
   state_ = access.at_check;
   Mark();
+  EmitUnlessMoved(*access.item, access.back);
   EmitArgument(access.address, access.other);
   EmitSlowCall(access.placed, cache_.StubFor(*access.placed));
   out_.JumpTo(access.back);
@@ -185,6 +193,7 @@ void RegionBuilder::EmitOutOfLine(const Telling& telling) {
   EmitArgument(address, cell);
   RestoreSinceCheck(telling);
   out_.SetDisplacement(out_.JumpIf(kConditionEqual), telling.back);
+  EmitUnlessMoved(*telling.item, telling.back);
   EmitSlowCall(telling.placed, cache_.StubFor(*telling.placed));
   out_.JumpTo(telling.back);
 }

@@ -915,6 +915,11 @@ class FilteredSequences : public Sequences {
     };
     for (const TracedAccess& access : all.accesses) {
       const MemoryAccess& memory = access.access;
+      // Whether those move is another test's matter.
+      constexpr std::size_t kLongest = 15;
+      const auto in =
+          Decode({reinterpret_cast<const std::uint8_t*>(access.rip), kLongest}, access.rip);
+      if (in && IsConditionalMove(*in)) continue;
       if (is_settled(memory.address) || is_settled(memory.address + memory.size - 1)) {
         ++left_out_;
         continue;
@@ -990,6 +995,34 @@ class FilteredSequences : public Sequences {
     munmap(memory, kUses + kStates + kAreas);
   }
 };
+
+// Of a cmov it is told if it moves, and of what follows in any case.
+TEST_F(FilteredSequences, ConditionalMoves) {
+  TranslatorOptions options;
+  options.handler = RecordingOptions().handler;
+  MakeFilteredCache(options);
+  unsigned moved = 0;
+  for (unsigned i = 0; i < 1600; ++i) {
+    const auto condition = static_cast<std::uint8_t>(i % 16);
+    // cmov (%rbx), %rcx; mov (%rbx), %rdx
+    const Bytes sequence = {0x48, 0x0f, static_cast<std::uint8_t>(0x40 | condition), 0x0b, 0x48,
+                            0x8b, 0x13};
+    const std::uint64_t entry = Place(sequence);
+    const RegisterFile registers = RandomRegisters(0, true);
+    const Outcome cached = InCache(entry, registers);
+    EXPECT_EQ(Compare(Natively(entry, registers), cached, registers, true), "");
+    const auto times = [&](std::uint64_t rip) {
+      return std::ranges::count_if(cached.accesses, [&](const TracedAccess& access) {
+        return access.rip == rip && access.access.address == registers.gpr[kRbx];
+      });
+    };
+    const bool moves = ConditionHolds(condition, registers.rflags);
+    EXPECT_EQ(times(entry), moves ? 1 : 0) << unsigned{condition};
+    EXPECT_EQ(times(entry + 4), 1) << unsigned{condition};
+    moved += moves;
+  }
+  EXPECT_GT(moved, 400u);
+}
 
 TEST_F(FilteredSequences, Filter) { WithFilter(Form::kStraightOn); }
 TEST_F(FilteredSequences, FilterAndBranches) { WithFilter(Form::kBranches); }

@@ -108,6 +108,36 @@ TEST(Accesses, BitStringsAndAtomics) {
   EXPECT_EQ(Of({0x48, 0x0f, 0xb1, 0x08}, registers), List{plain});
 }
 
+// Whether the processor takes the condition for one that holds.
+template <int kCondition>
+bool HoldsNatively(std::uint64_t flags) {
+  std::uint8_t holds = 0;
+  asm volatile(
+      "lea -128(%%rsp), %%rsp\n"
+      "push %1\n"
+      "popf\n"
+      "lea 128(%%rsp), %%rsp\n"
+      ".byte 0x0f, 0x90 + %c2, 0xc0"
+      : "=a"(holds)
+      : "r"(flags), "i"(kCondition)
+      : "cc");
+  return holds != 0;
+}
+
+template <int kCondition>
+void ExpectConditionAsOnProcessor() {
+  for (unsigned set = 0; set < 32; ++set) {
+    constexpr unsigned kFlags[] = {0, 2, 6, 7, 11};  // CF, PF, ZF, SF, OF
+    std::uint64_t flags = 0x202;
+    for (unsigned i = 0; i < 5; ++i) flags |= std::uint64_t{set >> i & 1} << kFlags[i];
+    EXPECT_EQ(ConditionHolds(0x40 + kCondition, flags), HoldsNatively<kCondition>(flags))
+        << kCondition << " of " << flags;
+  }
+  if constexpr (kCondition < 15) ExpectConditionAsOnProcessor<kCondition + 1>();
+}
+
+TEST(Instructions, ConditionsHoldAsOnTheProcessor) { ExpectConditionAsOnProcessor<0>(); }
+
 TEST(Instructions, ThatCanOnlyStoreWhatIsThere) {
   const auto only_reads = [](const Bytes& bytes) {
     const auto instruction = Decode(bytes, 0x400000);

@@ -1,4 +1,4 @@
-// cmov reads its operand whether the condition holds or not; setcc writes a byte.
+// A cmov whose condition holds reads its operand; setcc writes a byte.
 // RACE read-write global:word a b
 // RACE write-write global:byte s t
 // MAY-MISS shared: each place runs once
@@ -9,7 +9,7 @@ long word;
 char byte;
 
 static void* First(void* argument) {
-  long value = 0;
+  long value = 1;
   __asm__ volatile("test %0, %0; cmovnz %1, %0" : "+r"(value) : "m"(word) : "cc");  // [a]
   __asm__ volatile("sete %0" : "=m"(byte) : : "cc");                                // [s]
   Use(value);
