@@ -199,11 +199,15 @@ constexpr std::uint64_t kFileKeys = 1ull << 56, kSignalKeys = 3ull << 56,
                         kEventKeys = 6ull << 56, kChildKey = 8ull << 56, kTerminalKeys = 9ull << 56;
 constexpr std::uint64_t kCounterBit = 1ull << 55;
 
-// The address that the call names; of no family: it names none.
-sockaddr_storage AddressToConnect(const SystemCall& call) {
+// A socket address of the program's, of `length` bytes; of no family: there is none.
+sockaddr_storage AddressAt(std::uint64_t name, std::uint64_t length) {
   sockaddr_storage address{};
-  const auto length = std::min<std::uint64_t>(call.arguments[2], sizeof address);
-  return ReadGuest(call.arguments[1], &address, length) ? address : sockaddr_storage{};
+  length = std::min<std::uint64_t>(length, sizeof address);
+  return ReadGuest(name, &address, length) ? address : sockaddr_storage{};
+}
+
+sockaddr_storage AddressToConnect(const SystemCall& call) {
+  return AddressAt(call.arguments[1], call.arguments[2]);
 }
 
 // The number the kernel gave an event counter, the same for all of its descriptors (Linux 5.2);
@@ -292,16 +296,14 @@ std::uint64_t FileLockKey(int fd) {
 // The address that a message is sent to by its own name; of several messages the first one's. Of no
 // family: there is none.
 sockaddr_storage NamedAddress(const SystemCall& call) {
-  sockaddr_storage address{};
   std::uint64_t name = call.arguments[4], length = call.arguments[5];
   if (call.number != SYS_sendto) {  // an mmsghdr begins with a msghdr
     msghdr header{};
-    if (!ReadGuest(call.arguments[1], header)) return address;
+    if (!ReadGuest(call.arguments[1], header)) return {};
     name = reinterpret_cast<std::uint64_t>(header.msg_name);
     length = header.msg_namelen;
   }
-  length = std::min<std::uint64_t>(length, sizeof address);
-  return ReadGuest(name, &address, length) ? address : sockaddr_storage{};
+  return AddressAt(name, length);
 }
 
 // What the call gives data to; 0: nothing that hands it on.

@@ -494,7 +494,7 @@ void Tracking::QueueLockEventLocked(ThreadId thread, EventKind kind,
   Event& lock = batch_.Add();
   lock.kind = kind;
   lock.thread = thread;
-  lock.address = space_.Canonical(event.address);
+  lock.address = event.address;
   lock.size = event.size;
   lock.ip = event.ip;
   if (repeats_.started() && IsReleaseOfLock(kind)) {
@@ -533,7 +533,7 @@ void Tracking::TellHeldLocked(Carrier& carrier) {
   for (std::uint64_t i = 0; i < page.held_count; ++i) {
     const auto& [address, size, ip] = page.held[i];
     QueueLockEventLocked(NumberOf(carrier), EventKind::kAcquire,
-                         {handled_, TRAPLINE_ACQUIRE, address, size, ip});
+                         {handled_, TRAPLINE_ACQUIRE, space_.Canonical(address), size, ip});
   }
   page.held_count = 0;
 }
@@ -882,7 +882,8 @@ void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,
 }
 
 void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
-                                        const agent::QueuedEvent& event) {
+                                        agent::QueuedEvent event) {
+  if (NamesObject(event.kind)) event.address = space_.Canonical(event.address);
   TakeInWatchedLocked(thread, state, !code_cache_ || EndsEpoch(event.kind), event.sequence + 1);
   ++statistics_.runtime_events;
   if (event.kind == TRAPLINE_JOIN_BEGIN) {
@@ -906,7 +907,7 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   if (event.kind == TRAPLINE_FREE && active() && event.size != 0)
     word_uses_.NoteFree(event.address, event.address + event.size);
   if (event.kind == TRAPLINE_HAPPENS_BEFORE && active() && event.address < kFirstMereKey)
-    runtime_keys_.insert(space_.Canonical(event.address));
+    runtime_keys_.insert(event.address);
   if (event.kind >= TRAPLINE_FIBER_CREATE && event.kind <= TRAPLINE_FIBER_NAME) {
     user_level_threads_.OnFiberEvent(thread, state.carried, event,
                                      space_.policy() != SharingPolicy::kExact);
@@ -950,10 +951,6 @@ void Tracking::HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
   }
   if (lock_event) {
     QueueLockEventLocked(thread, *lock_event, event);
-  } else if (NamesObject(event.kind)) {
-    agent::QueuedEvent known = event;
-    known.address = space_.Canonical(event.address);
-    Observer().OnRuntimeEvent(thread, known);
   } else {
     Observer().OnRuntimeEvent(thread, event);
   }

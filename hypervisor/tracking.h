@@ -287,8 +287,7 @@ class Tracking {
   void CatchUpLocked(Carrier& carrier, bool epoch_ends = false);
   void HandleEventLocked(ThreadId thread, ThreadState& state, const agent::QueuedEvent& event);
   void WakeLocked(ThreadId thread, std::uint64_t address);
-  void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state,
-                                const agent::QueuedEvent& event);
+  void HandleRuntimeEventLocked(ThreadId thread, ThreadState& state, agent::QueuedEvent event);
   // `thread` begins to wait for the end of the one with this thread pointer.
   void OnJoinBeginLocked(ThreadId thread, ThreadState& state, std::uint64_t thread_pointer);
   // The thread touches `address`, its own variables perhaps.

@@ -38,14 +38,13 @@ bool BeginsWith(std::string_view text, std::initializer_list<std::string_view> w
 // `#pragma omp atomic`, with any clauses, or, anywhere in the line, `_Pragma("omp atomic")` or
 // `[[omp::directive(atomic)]]`.
 bool IsAtomicPragma(std::string_view line) {
+  using Words = std::initializer_list<std::string_view>;
   if (BeginsWith(line, {"#", "pragma", "omp", "atomic"})) return true;
-  for (const std::string_view name : {"_Pragma", "omp"}) {
-    for (std::size_t at = line.find(name); at != line.npos; at = line.find(name, at + 1)) {
-      const std::string_view rest = line.substr(at);
-      if (BeginsWith(rest, {"_Pragma", "(", "\"", "omp", "atomic"}) ||
-          BeginsWith(rest, {"omp", "::", "directive", "(", "atomic"})) {
-        return true;
-      }
+  for (const Words& words : {Words{"_Pragma", "(", "\"", "omp", "atomic"},
+                             Words{"omp", "::", "directive", "(", "atomic"}}) {
+    const std::string_view first = *words.begin();
+    for (std::size_t at = line.find(first); at != line.npos; at = line.find(first, at + 1)) {
+      if (BeginsWith(line.substr(at), words)) return true;
     }
   }
   return false;
@@ -64,31 +63,20 @@ std::string Joined(std::string_view line, std::string_view rest) {
   return joined;
 }
 
-// What follows the sentinel of a Fortran directive, `!$omp` anywhere or `c$omp` in the first column
-// (OpenMP 5.0, 2.1.1 and 2.1.2), in lower case; nothing if the line is none.
-std::string FortranDirective(std::string_view line) {
-  const std::string_view trimmed = Trimmed(line);
-  constexpr std::string_view kRest = "$omp";
-  if (trimmed.size() <= kRest.size() || trimmed[1] != kRest.front() ||
-      (trimmed.front() != '!' && !(line.starts_with(trimmed.front()) &&
-                                   std::string_view("cC*").find(line.front()) != line.npos))) {
-    return {};
-  }
-  std::string text;
-  for (const char c : trimmed.substr(1))
-    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text.starts_with(kRest) ? text.substr(kRest.size()) : std::string();
-}
-
-// How many statements of Fortran's the line makes atomic.
+// How many statements of Fortran's the line makes atomic. Directives begin with `!$omp` anywhere or
+// `c$omp` in the first column, in any case (OpenMP 5.0, 2.1.1 and 2.1.2).
 int FortranAtomicStatements(std::string_view line) {
-  const std::string directive = FortranDirective(line);
-  constexpr std::string_view kName = "atomic";
-  const std::string_view text = Trimmed(directive);
-  if (!text.starts_with(kName) ||
-      (text.size() > kName.size() && IsNameCharacter(text[kName.size()])))
-    return 0;
-  return text.find("capture") == text.npos ? 1 : 2;
+  const std::string_view trimmed = Trimmed(line);
+  if (trimmed.size() < 2 || trimmed[1] != '$') return 0;
+  const bool in_first_column = line.front() == trimmed.front();
+  const bool is_sentinel = std::string_view(in_first_column ? "!cC*" : "!").find(trimmed.front()) !=
+                           std::string_view::npos;
+  if (!is_sentinel) return 0;
+  std::string directive;
+  for (const char c : trimmed.substr(1))
+    directive += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!BeginsWith(directive, {"$omp", "atomic"})) return 0;
+  return directive.find("capture") == std::string::npos ? 1 : 2;
 }
 
 }  // namespace
@@ -129,7 +117,8 @@ std::set<int> AtomicLines(std::string_view text) {
     const std::string_view trimmed = Trimmed(line);
     if (NamesOperation(line)) lines.insert(number);
     const bool is_directive = trimmed.starts_with('#');
-    if (continues || IsAtomicPragma(is_directive ? Joined(line, text) : std::string(line))) {
+    const bool is_joined = is_directive && trimmed.ends_with('\\');
+    if (continues || (is_joined ? IsAtomicPragma(Joined(line, text)) : IsAtomicPragma(line))) {
       lines.insert(number);
       if (!continues) defines = BeginsWith(line, {"#", "define"});
       // But behind a directive, the statement may stand on the same line.

@@ -9,9 +9,10 @@
 
 namespace trapline {
 
-// The numbers (from 1) of the lines of a C or C++ source on which a plain load or store may be an
-// atomic operation that leaves no other trace in debug info: a compiler's or C11's atomic function
-// is called there by its name, or the line belongs to the statement after `#pragma omp atomic`.
+// The numbers (from 1) of the lines of a C, C++ or Fortran source on which a plain load or store
+// may be an atomic operation that leaves no other trace in debug info: a compiler's or C11's atomic
+// function is called there by its name, or the line belongs to the statement after `#pragma omp
+// atomic`, in any of that directive's spellings, or after `!$omp atomic`.
 // Comments and strings are not told from code.
 std::set<int> AtomicLines(std::string_view text);
 

@@ -327,8 +327,8 @@ class Symbolizer::Implementation {
     if (contents.debug_info->MayHoldAtomics()) return true;
     constexpr std::size_t kMostFiles = 512;
     const DebugInfo::Sources sources = contents.debug_info->SourceFiles();
-    const std::time_t built = file.modified();
-    if (sources.files.size() > kMostFiles || built == 0 || !MacrosOf(contents, built).empty()) {
+    const std::time_t built = BuiltAt(contents);
+    if (sources.files.size() > kMostFiles || built == 0 || !MacrosOf(contents).empty()) {
       return true;
     }
     return std::ranges::any_of(sources.files, [&](const std::string& source) {
@@ -584,7 +584,7 @@ class Symbolizer::Implementation {
     const std::time_t built = BuiltAt(contents);
     if (line.line == 0 || built == 0) return false;
     if (sources_.IsAtomic(line.file, line.line, built) ||
-        MacrosOf(contents, built).AreUsedAt(line.file, line.line)) {
+        MacrosOf(contents).AreUsedAt(line.file, line.line)) {
       return true;
     }
     int next = 0;
@@ -601,11 +601,11 @@ class Symbolizer::Implementation {
   }
 
   // There must be debug info. Sources of the system's libraries are not there.
-  static AtomicMacros& MacrosOf(Contents& contents, std::time_t built) {
+  static AtomicMacros& MacrosOf(Contents& contents) {
     if (!contents.macros) {
       const DebugInfo::Sources sources =
           contents.is_system_library ? DebugInfo::Sources() : contents.debug_info->SourceFiles();
-      contents.macros.emplace(sources.files, sources.directories, built);
+      contents.macros.emplace(sources.files, sources.directories, BuiltAt(contents));
     }
     return *contents.macros;
   }

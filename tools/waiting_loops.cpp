@@ -118,9 +118,9 @@ unsigned ValueRegisters(const Instruction& in) {
 
 // cmov and setcc.
 bool TakesCondition(const Instruction& instruction) {
-  const unsigned group = instruction.opcode & 0xf0;
-  return instruction.encoding == Encoding::kLegacy && instruction.map == kMap0F &&
-         (group == 0x40 || group == 0x90);
+  return IsConditionalMove(instruction) ||
+         (instruction.encoding == Encoding::kLegacy && instruction.map == kMap0F &&
+          (instruction.opcode & 0xf0) == 0x90);
 }
 
 bool SetsFlags(const Instruction& instruction) {
