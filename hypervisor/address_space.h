@@ -317,9 +317,10 @@ class AddressSpace {
 
   // --- page_ownership.cpp
   bool OwnsPages() const { return states_->policy() != SharingPolicy::kExact; }
-  void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false);
+  void MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset = 0, bool used = false,
+              bool written = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
-  bool Revoke(Carrier& carrier, const PageRun& run);
+  bool Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirror = false);
   void DropTranslations(const UsedPages& pages);
   bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
@@ -330,7 +331,8 @@ class AddressSpace {
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
                           RegionMap::iterator region);
   void MarkUsed(Carrier& carrier, std::uint64_t address);
-  void Hide(const PageRun& run);
+  void Hide(const PageRun& run, const Carrier* but = nullptr);
+  void Watch(const PageRun& run);
   void TellOpened(Carrier& carrier);
   void CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier, std::uint64_t address);
   bool Reopen(Carrier& carrier, std::uint64_t page, bool write, RegionMap::iterator region);

@@ -212,12 +212,13 @@ UsedPages Carrier::ClearClosed(std::uint64_t start, std::uint64_t end) {
 
 std::pair<bool, UsedPages> Carrier::ForgetUse(std::uint64_t start, std::uint64_t end,
                                               bool written) {
-  PageTable& table = view(View::kClosed);
+  const auto& table = views_[static_cast<unsigned>(View::kClosed)];
+  if (!table) return {};
   constexpr std::uint64_t kUsed = PageEntry::kAccessed, kWritten = PageEntry::kDirty;
-  UsedPages used = table.ForgetUse({start}, end - start, written ? kUsed | kWritten : kUsed);
+  UsedPages used = table->ForgetUse({start}, end - start, written ? kUsed | kWritten : kUsed);
   const bool natively = used.any();
   used.Add(ChangeMirror(start, end, [&](GuestVirtual at, std::uint64_t length) {
-    return table.ForgetUse(at, length, kUsed | kWritten);
+    return table->ForgetUse(at, length, kUsed | kWritten);
   }));
   return {natively, used};
 }

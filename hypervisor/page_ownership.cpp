@@ -28,27 +28,37 @@ void AddressSpace::ShareEveryPage() {
 }
 
 // Maps pages of a tracked region at their own address plus `offset`. Where the accessed and dirty
-// bits are clear they tell later who has used them. Where nobody asks they are set: KVM's shadow
-// paging then maps eight neighbours at once, and for writing at the first read, which saves ways
-// out of the guest.
-void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset, bool used) {
+// bits are clear they tell later who has used them. Where nobody asks, or it is known (`used`,
+// `written`), they are set: KVM's shadow paging then maps eight neighbours at once, and for writing
+// at the first read, which saves ways out of the guest.
+void AddressSpace::MapRun(Carrier& carrier, const PageRun& run, std::uint64_t offset, bool used,
+                          bool written) {
   PageTable& table = carrier.view(View::kClosed);
   std::uint64_t flags = PageEntry::kUser | PageEntry::kNoExecute;
   if (run.state != PageState::kReadOnly) flags |= PageEntry::kWritable;
   const bool native = offset == 0;
   const bool untracked = run.state == PageState::kUntracked;
   if (untracked || used || run.state == PageState::kReadOnly) flags |= PageEntry::kAccessed;
-  if (untracked || (native && states_->policy() != SharingPolicy::kWriteShared))
+  // Nobody asks who has written a page that is one thread's own, but under kWriteShared.
+  if (untracked || written ||
+      ((native || run.state == PageState::kPrivate) &&
+       states_->policy() != SharingPolicy::kWriteShared))
     flags |= PageEntry::kDirty;
+  // Whether the owner has used a page at all is asked of both places together, so what is known of
+  // its own address holds for the mirror. Not the other way round: native use alone may have
+  // ordered others (MayOrderUnseen).
+  const bool used_if_natively = !native && run.state == PageState::kPrivate;
   ForEachRegion(run.start, run.end,
                 [&](const Range& part, std::uint64_t region_start, const Region& region) {
                   if (!region.Trackable()) return;
                   const auto map = [&](const Range& pages) {
                     for (std::uint64_t page = pages.start; page < pages.end; page += kPageSize) {
                       if (table.Lookup({page + offset}) != 0) continue;
+                      const std::uint64_t known =
+                          used_if_natively ? table.Lookup({page}) & PageEntry::kAccessed : 0;
                       table.Map({page + offset},
                                 machine_.memory().PhysicalOf({page}, region_start, region.end),
-                                kPageSize, flags);
+                                kPageSize, flags | known);
                     }
                   };
                   ForEachApart(part, region_start, region, offset, map);
@@ -63,15 +73,19 @@ Carrier* AddressSpace::CarrierOf(std::uint64_t logical_thread) {
   return found;
 }
 
-// Takes pages out of a thread's table. Returns whether the thread, their owner, may have used them
-// in code that was not checked.
-bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run) {
+// Takes pages out of a thread's table; `keeps_mirror`: not out of its mirror, since they are shared
+// now, but as if they had not been used there. Returns whether the thread, their owner, may have
+// used them in code that was not checked.
+bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirror) {
   const bool known = NativeUseIsKnown(carrier, run);
   UsedPages used = carrier.view(View::kClosed).Clear({run.start}, run.end - run.start);
   // It may have become native, and used them, until just now.
   const bool unseen =
       carrier.was_native() && run.state != PageState::kTaken && (!known || used.any());
-  if (OwnsPages()) used.Add(carrier.ClearMirror(run.start, run.end));
+  if (OwnsPages()) {
+    used.Add(keeps_mirror ? carrier.ForgetUse(run.start, run.end, true).second
+                          : carrier.ClearMirror(run.start, run.end));
+  }
   DropTranslations(used);
   return unseen;
 }
@@ -205,7 +219,8 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     const bool only_read = states_->policy() == SharingPolicy::kWriteShared && !write &&
                            touch.run.state == PageState::kShared && owner != nullptr &&
                            !Written(*owner, *touch.revoke);
-    const bool unseen = owner == nullptr || Revoke(*owner, *touch.revoke);
+    const bool stays_shared = touch.run.state == PageState::kShared && !only_read;
+    const bool unseen = owner == nullptr || Revoke(*owner, *touch.revoke, stays_shared);
     if (unseen &&
         (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive) &&
         MayOrderUnseen())
@@ -213,6 +228,12 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     if (only_read) {
       states_->MakeReadOnly(touch.run.start, touch.run.end);
       return PageState::kReadOnly;
+    }
+    // Who comes for so many at once has been using one new page after the other, and will use
+    // these.
+    if (adaptive && touch.run.state != PageState::kPrivate &&
+        touch.run.end - touch.run.start >= kDense) {
+      MapRun(carrier, touch.run, kMirrorOffset, true, write);
     }
   }
   const bool claims = before.state == PageState::kUntouched;
@@ -229,7 +250,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
       states_->Share(touch.run.start, touch.run.end);
       return PageState::kShared;
     }
-    if (carrier.native()) PrepareWalk(carrier, touch.run, write, region);
+    if (carrier.native() || adaptive) PrepareWalk(carrier, touch.run, write, region);
   }
   return touch.run.state;
 }
@@ -248,7 +269,7 @@ void AddressSpace::PrepareWalk(Carrier& carrier, const PageRun& claimed, bool wr
     static_cast<void>(madvise(Pointer(claimed.start), claimed.end - claimed.start,
                               write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
   }
-  MapRun(carrier, claimed, 0, true);
+  MapRun(carrier, claimed, carrier.native() ? 0 : kMirrorOffset, true);
 }
 
 FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, bool write,
@@ -275,11 +296,21 @@ void AddressSpace::MarkUsed(Carrier& carrier, std::uint64_t address) {
             (entry & ~PageEntry::kAddress) | PageEntry::kAccessed);
 }
 
-// Takes pages out of all threads' tables.
-void AddressSpace::Hide(const PageRun& run) {
+// Takes pages out of all threads' tables, but for that of one if it is given.
+void AddressSpace::Hide(const PageRun& run, const Carrier* but) {
+  UsedPages used;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (&carrier != but) used.Add(carrier.ClearClosed(run.start, run.end));
+  });
+  DropTranslations(used);
+}
+
+// What shared pages are used for, which is in the code cache, is to be seen anew. They stay in the
+// mirrors: to be used again there takes an exit of KVM's own only.
+void AddressSpace::Watch(const PageRun& run) {
   UsedPages used;
   machine_.ForEachCarrier(
-      [&](Carrier& carrier) { used.Add(carrier.ClearClosed(run.start, run.end)); });
+      [&](Carrier& carrier) { used.Add(carrier.ForgetUse(run.start, run.end, true).second); });
   DropTranslations(used);
 }
 
@@ -326,8 +357,10 @@ bool AddressSpace::Reopen(Carrier& carrier, std::uint64_t page, bool write,
   if (use == Use::kBusy) {
     for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
       carrier.rewatched += (carrier.MirrorEntry(at) & PageEntry::kAccessed) != 0 ? 1 : 0;
+    Watch(run);
+  } else {
+    Hide(run, use == Use::kOwn ? &carrier : nullptr);
   }
-  Hide(run);
   for (std::uint64_t at = run.start; at < run.end; at += kPageSize)
     looks_at(at) = static_cast<std::uint8_t>(std::min(looks_at(at) + 1, 255));
   if (use == Use::kBusy) {

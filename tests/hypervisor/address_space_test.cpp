@@ -693,7 +693,9 @@ class AdaptivePages : public AddressSpaceTest {
     rules.is_untracked_module = [](const std::string&) { return false; };
     rules.on_fresh_memory = [](std::uint64_t, std::uint64_t) {};
     rules.catch_up = [this](bool claims) {
-      EXPECT_EQ(claims, State() == PageState::kUntouched);
+      if (!claims_more_) {
+        EXPECT_EQ(claims, State() == PageState::kUntouched);
+      }
       EXPECT_TRUE(space_->mutex().try_lock()) << "others can do nothing meanwhile";
       space_->mutex().unlock();
       ++caught_up_;
@@ -741,13 +743,20 @@ class AdaptivePages : public AddressSpaceTest {
     return PageState::kUntouched;
   }
   // Code of the thread in the cache uses the page.
-  void UseMirror(std::size_t thread, bool write) {
+  void UseMirror(std::size_t thread, bool write) { UseMirrorOf(thread, kPage, write); }
+  void UseMirrorOf(std::size_t thread, std::uint64_t page, bool write) {
     Carrier& carrier = *carriers_[thread];
-    const std::uint64_t old = carrier.MirrorEntry(kPage);
+    const std::uint64_t old = carrier.MirrorEntry(page);
     if (old == 0 || (write && (old & PageEntry::kWritable) == 0)) {
-      ASSERT_EQ(space_->ResolveMirror(carrier, {kPage}, write), FaultVerdict::kMapped);
+      ASSERT_EQ(space_->ResolveMirror(carrier, {page}, write), FaultVerdict::kMapped);
     }
-    Mark(carrier, kPage + kMirrorOffset, write);
+    Mark(carrier, page + kMirrorOffset, write);
+  }
+  // What is noted of that.
+  std::string UseOf(std::size_t thread, std::uint64_t page) {
+    const std::uint64_t entry = carriers_[thread]->MirrorEntry(page);
+    return std::string((entry & PageEntry::kAccessed) != 0 ? "used " : "") +
+           ((entry & PageEntry::kDirty) != 0 ? "written " : "");
   }
   // Native code of the thread does; false if it must go to the cache for that.
   bool UseNatively(std::size_t thread, bool write) {
@@ -767,6 +776,7 @@ class AdaptivePages : public AddressSpaceTest {
   static constexpr std::uint64_t kPage = kArena + 32 * kPageSize;
   static constexpr std::uint64_t kCode = kArena + 100 * kPageSize;
   std::vector<std::uint64_t> lost_, opened_;  // by whom
+  bool claims_more_ = false;                  // than the pages around kPage
   unsigned caught_up_ = 0;                    // times
   unsigned others_catch_up_ = 0;              // at the same time as the thread's first
   std::function<void()> on_catching_up_;
@@ -828,11 +838,11 @@ TEST_F(AdaptivePages, ColdCodeGoesToTheCacheAndHasItsPagesThere) {
 TEST_F(AdaptivePages, SecondThreadSharesWhatWasUsed) {
   UseMirror(0, true);
   UseMirror(1, false);
-  EXPECT_EQ(Mapping(), "-- -w ");
-  EXPECT_TRUE(lost_.empty()) << "everything was seen";
-  UseMirror(0, true);
-  EXPECT_EQ(Mapping(), "-w -w ");
   EXPECT_EQ(State(), PageState::kShared);
+  EXPECT_EQ(Mapping(), "-w -w ");
+  EXPECT_EQ(UseOf(0, kPage), "") << "not yet as a shared one";
+  EXPECT_EQ(UseOf(1, kPage), "used ");
+  EXPECT_TRUE(lost_.empty()) << "everything was seen";
 }
 
 TEST_F(AdaptivePages, WhatWasQueuedIsDealtWithBeforePagesChangeHands) {
@@ -886,11 +896,11 @@ TEST_F(AdaptivePages, SharedPageIsGivenToItsOnlyUser) {
   EXPECT_TRUE(UseNatively(1, true)) << "the first thread has not been back";
   EXPECT_EQ(State(), PageState::kPrivate);
   EXPECT_EQ(opened_, std::vector<std::uint64_t>{1});
-  EXPECT_EQ(Mapping(), "-- w- ");
+  EXPECT_EQ(Mapping(), "-- ww ");
   UseMirror(0, false);
   EXPECT_EQ(State(), PageState::kShared);
   EXPECT_EQ(lost_, std::vector<std::uint64_t>{1});
-  EXPECT_EQ(Mapping(), "-w -- ");
+  EXPECT_EQ(Mapping(), "-w -w ");
 }
 
 TEST_F(AdaptivePages, WhatWasAnothersForLongIsTakenByWhoRunsNatively) {
@@ -923,7 +933,7 @@ TEST_F(AdaptivePages, WhatWasTakenAndThenSharedIsNotKept) {
   EXPECT_TRUE(lost_.empty()) << "everything was seen";
   space_->OpenOwn(*carriers_[1]);
   EXPECT_EQ(State(), PageState::kShared);
-  EXPECT_EQ(Mapping(), "-w -- ");
+  EXPECT_EQ(Mapping(), "-w -w ");
   EXPECT_TRUE(opened_.empty());
 }
 
@@ -961,10 +971,32 @@ TEST_F(AdaptivePages, PageInUseStaysShared) {
   UseMirror(1, true);
   UseMirror(0, true);
   EXPECT_FALSE(UseNatively(1, false));
-  EXPECT_EQ(Mapping(), "-- -w ") << "watched anew";
+  EXPECT_EQ(Mapping(), "-w -w ");
+  EXPECT_EQ(UseOf(0, kPage), "") << "watched anew";
   UseMirror(0, true);
   EXPECT_FALSE(UseNatively(1, false));
   EXPECT_TRUE(UseNatively(1, false)) << "not used in between";
+}
+
+TEST_F(AdaptivePages, WhatWasUsedNativelyIsMarkedInTheMirror) {
+  EXPECT_TRUE(UseNatively(0, false));
+  UseMirrorOf(0, kPage + kPageSize, false);
+  EXPECT_EQ(UseOf(0, kPage), "used written ") << "nobody asks who writes what is one thread's own";
+  EXPECT_EQ(UseOf(0, kPage + 2 * kPageSize), "written ");
+}
+
+TEST_F(AdaptivePages, WhoComesForManyPagesIsToUseThem) {
+  claims_more_ = true;
+  for (unsigned page = 0; page < 64; ++page) UseMirrorOf(0, kArena + page * kPageSize, true);
+  // One page, four, sixteen.
+  UseMirrorOf(1, kArena, true);
+  UseMirrorOf(1, kArena + 8 * kPageSize, true);
+  UseMirrorOf(1, kArena + 32 * kPageSize, true);
+  EXPECT_EQ(UseOf(1, kArena + 9 * kPageSize), "") << "these may be all that it comes for";
+  EXPECT_EQ(UseOf(1, kArena + 47 * kPageSize), "used written ");
+  UseMirrorOf(1, kArena + 60 * kPageSize, false);
+  EXPECT_EQ(UseOf(1, kArena + 63 * kPageSize), "used ") << "the rest of all 64";
+  EXPECT_EQ(UseOf(0, kArena + 63 * kPageSize), "");
 }
 
 TEST_F(AdaptivePages, PageThatIsOnlyReadIsReadNatively) {
