@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -176,6 +177,14 @@ bool SameModule(const Module& a, const Module& b) {
          a.device == b.device && a.inode == b.inode && a.build_id == b.build_id;
 }
 
+// Without a look into the memory: where the program serves its pages itself (userfaultfd), the
+// thread that asks may be the one that is waited for.
+bool HasOwnMemoryAt(std::uint64_t address) {
+  const std::uint64_t page_size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  unsigned char resident = 0;
+  return mincore(reinterpret_cast<void*>(address & ~(page_size - 1)), 1, &resident) == 0;
+}
+
 }  // namespace
 
 MemoryReader OwnMemory() {
@@ -201,6 +210,16 @@ std::vector<Mapping> ParseMaps(std::string_view text) {
 Modules::Modules(ModulesOptions options) : options_(std::move(options)) {
   if (!options_.read_maps)
     options_.read_maps = [] { return ReadWholeFile("/proc/thread-self/maps"); };
+  if (!options_.is_mapped) {
+    if (options_.memory.read == nullptr) {
+      options_.is_mapped = HasOwnMemoryAt;
+    } else {
+      options_.is_mapped = [memory = options_.memory](std::uint64_t address) {
+        char byte = 0;
+        return memory(address, &byte, 1);
+      };
+    }
+  }
   if (options_.memory.read == nullptr) options_.memory = OwnMemory();
 }
 
@@ -223,8 +242,7 @@ auto Modules::WithKnowledgeOf(std::uint64_t address, Answer answer) {
     if (KnownMapping(address) != nullptr) return answer();
   }
   // Reading the maps costs 100 us and more; whoever follows garbage asks for many addresses.
-  char byte = 0;
-  const bool is_there = options_.memory(address, &byte, 1);
+  const bool is_there = options_.is_mapped(address);
   const std::unique_lock lock(mutex_);
   if (!is_there) return answer();
   if (KnownMapping(address) == nullptr) RefreshLocked();

@@ -60,6 +60,9 @@ struct ModulesOptions {
   std::function<std::string()> read_maps;
   // Reads the program's memory (ELF headers, build ids); by default OwnMemory().
   MemoryReader memory;
+  // Whether the program has memory at the address; by default asked of the kernel, or, if `memory`
+  // is another's, whether it can be read.
+  std::function<bool(std::uint64_t address)> is_mapped;
   // Files whose mappings do not count, by their path in the maps file: the monitor's own
   // executable.
   std::vector<std::string> excluded_paths;
@@ -76,8 +79,8 @@ class Modules {
   Modules& operator=(const Modules&) = delete;
   ~Modules();
 
-  // The module that covers `address` now, or null. Reads the maps again if `address` can be read
-  // but lies in no mapping known so far, or in one that OnUnmap took away.
+  // The module that covers `address` now, or null. Reads the maps again if there is memory
+  // at `address` but it lies in no mapping known so far, or in one that OnUnmap took away.
   const Module* Find(std::uint64_t address);
 
   // The same, but never reads the maps for an address outside all modules known so far: for heaps
