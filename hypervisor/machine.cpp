@@ -210,16 +210,21 @@ UsedPages Carrier::ClearClosed(std::uint64_t start, std::uint64_t end) {
   return used;
 }
 
-std::pair<bool, UsedPages> Carrier::ForgetUse(std::uint64_t start, std::uint64_t end,
-                                              bool written) {
+UsedPages Carrier::ForgetMirrorUse(std::uint64_t start, std::uint64_t end) {
   const auto& table = views_[static_cast<unsigned>(View::kClosed)];
   if (!table) return {};
+  return ChangeMirror(start, end, [&](GuestVirtual at, std::uint64_t length) {
+    return table->ForgetUse(at, length, PageEntry::kAccessed | PageEntry::kDirty);
+  });
+}
+
+std::pair<bool, UsedPages> Carrier::ForgetUse(std::uint64_t start, std::uint64_t end,
+                                              bool written) {
   constexpr std::uint64_t kUsed = PageEntry::kAccessed, kWritten = PageEntry::kDirty;
-  UsedPages used = table->ForgetUse({start}, end - start, written ? kUsed | kWritten : kUsed);
+  UsedPages used =
+      view(View::kClosed).ForgetUse({start}, end - start, written ? kUsed | kWritten : kUsed);
   const bool natively = used.any();
-  used.Add(ChangeMirror(start, end, [&](GuestVirtual at, std::uint64_t length) {
-    return table->ForgetUse(at, length, kUsed | kWritten);
-  }));
+  used.Add(ForgetMirrorUse(start, end));
   return {natively, used};
 }
 

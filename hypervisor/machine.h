@@ -85,8 +85,11 @@ class Carrier {
   // Makes [start, end) and its mirror absent in View::kClosed, if there is that. Returns which of
   // these pages were used there.
   UsedPages ClearClosed(std::uint64_t start, std::uint64_t end);
-  // Marks them as not used there, if there is that, and mirrors as not written; `written`: the
-  // others, too. Returns whether they were used at their own addresses, and the same.
+  // Marks the mirror of [start, end) as neither used nor written, if there is View::kClosed.
+  // Returns which of these pages were used by it.
+  UsedPages ForgetMirrorUse(std::uint64_t start, std::uint64_t end);
+  // Likewise, and the pages themselves there as not used; `written`: nor written. Returns whether
+  // they were used at their own addresses, and which were at either.
   std::pair<bool, UsedPages> ForgetUse(std::uint64_t start, std::uint64_t end, bool written);
   // Calls `visit` for the views there are.
   void ForEachView(const std::function<void(View, PageTable&)>& visit);

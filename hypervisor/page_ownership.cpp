@@ -83,7 +83,7 @@ bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirro
   const bool unseen =
       carrier.was_native() && run.state != PageState::kTaken && (!known || used.any());
   if (OwnsPages()) {
-    used.Add(keeps_mirror ? carrier.ForgetUse(run.start, run.end, true).second
+    used.Add(keeps_mirror ? carrier.ForgetMirrorUse(run.start, run.end)
                           : carrier.ClearMirror(run.start, run.end));
   }
   DropTranslations(used);
@@ -310,7 +310,7 @@ void AddressSpace::Hide(const PageRun& run, const Carrier* but) {
 void AddressSpace::Watch(const PageRun& run) {
   UsedPages used;
   machine_.ForEachCarrier(
-      [&](Carrier& carrier) { used.Add(carrier.ForgetUse(run.start, run.end, true).second); });
+      [&](Carrier& carrier) { used.Add(carrier.ForgetMirrorUse(run.start, run.end)); });
   DropTranslations(used);
 }
 

@@ -177,14 +177,6 @@ bool SameModule(const Module& a, const Module& b) {
          a.device == b.device && a.inode == b.inode && a.build_id == b.build_id;
 }
 
-// Without a look into the memory: where the program serves its pages itself (userfaultfd), the
-// thread that asks may be the one that is waited for.
-bool HasOwnMemoryAt(std::uint64_t address) {
-  const std::uint64_t page_size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  unsigned char resident = 0;
-  return mincore(reinterpret_cast<void*>(address & ~(page_size - 1)), 1, &resident) == 0;
-}
-
 }  // namespace
 
 MemoryReader OwnMemory() {
@@ -207,20 +199,11 @@ std::vector<Mapping> ParseMaps(std::string_view text) {
   return mappings;
 }
 
-Modules::Modules(ModulesOptions options) : options_(std::move(options)) {
+Modules::Modules(ModulesOptions options)
+    : options_(std::move(options)), reads_own_memory_(options_.memory.read == nullptr) {
   if (!options_.read_maps)
     options_.read_maps = [] { return ReadWholeFile("/proc/thread-self/maps"); };
-  if (!options_.is_mapped) {
-    if (options_.memory.read == nullptr) {
-      options_.is_mapped = HasOwnMemoryAt;
-    } else {
-      options_.is_mapped = [memory = options_.memory](std::uint64_t address) {
-        char byte = 0;
-        return memory(address, &byte, 1);
-      };
-    }
-  }
-  if (options_.memory.read == nullptr) options_.memory = OwnMemory();
+  if (reads_own_memory_) options_.memory = OwnMemory();
 }
 
 Modules::~Modules() = default;
@@ -228,6 +211,18 @@ Modules::~Modules() = default;
 const Mapping* Modules::KnownMapping(std::uint64_t address) const {
   const auto at = Covering(mappings_, address);
   return at != mappings_.end() && address < at->second.end ? &at->second : nullptr;
+}
+
+// Own memory is not looked into: where the program serves its pages itself (userfaultfd), the
+// thread that asks may be the one that is waited for.
+bool Modules::HasMemoryAt(std::uint64_t address) const {
+  if (!reads_own_memory_) {
+    char byte = 0;
+    return options_.memory(address, &byte, 1);
+  }
+  const auto page_size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  unsigned char resident = 0;
+  return mincore(reinterpret_cast<void*>(address & ~(page_size - 1)), 1, &resident) == 0;
 }
 
 const Module* Modules::FindLoaded(std::uint64_t address) const {
@@ -242,7 +237,7 @@ auto Modules::WithKnowledgeOf(std::uint64_t address, Answer answer) {
     if (KnownMapping(address) != nullptr) return answer();
   }
   // Reading the maps costs 100 us and more; whoever follows garbage asks for many addresses.
-  const bool is_there = options_.is_mapped(address);
+  const bool is_there = HasMemoryAt(address);
   const std::unique_lock lock(mutex_);
   if (!is_there) return answer();
   if (KnownMapping(address) == nullptr) RefreshLocked();

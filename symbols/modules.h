@@ -60,9 +60,6 @@ struct ModulesOptions {
   std::function<std::string()> read_maps;
   // Reads the program's memory (ELF headers, build ids); by default OwnMemory().
   MemoryReader memory;
-  // Whether the program has memory at the address; by default asked of the kernel, or, if `memory`
-  // is another's, whether it can be read.
-  std::function<bool(std::uint64_t address)> is_mapped;
   // Files whose mappings do not count, by their path in the maps file: the monitor's own
   // executable.
   std::vector<std::string> excluded_paths;
@@ -123,6 +120,8 @@ class Modules {
     std::uint32_t end_generation;  // the first one without it
   };
 
+  bool HasMemoryAt(std::uint64_t address) const;
+
   // All with the lock held.
   const Mapping* KnownMapping(std::uint64_t address) const;
   const Module* FindLoaded(std::uint64_t address) const;
@@ -132,6 +131,7 @@ class Modules {
   auto WithKnowledgeOf(std::uint64_t address, Answer answer);
 
   ModulesOptions options_;
+  const bool reads_own_memory_;
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, Mapping> mappings_;      // by begin
   std::map<std::uint64_t, const Module*> loaded_;  // by begin
