@@ -1,6 +1,6 @@
-// The part of the code cache's slow path that tells of instructions with masks and vector indices,
-// element by element (translator/elements.h). Freestanding, copied into the guest with repeats.cpp:
-// no library, no data, general registers only.
+// The part of the code cache's slow path that tells of instructions with masks, vector indices and
+// bit strings, element by element (translator/elements.h). Freestanding, copied into the guest with
+// repeats.cpp: no library, no data, general registers only.
 #include "translator/elements.h"
 
 #include "guest-agent/agent.h"
@@ -24,6 +24,7 @@ unsigned RightsTo(std::uint64_t address) {
 // What the code cache does of other accesses before its slow path (docs/translator.md,
 // "Instrumented instructions"): whether this one need not be told of.
 bool NeedNotTell(const AccessSite& site, std::uint64_t address) {
+  if (site.atomic) return false;
   // Without settled memory there is no table of it.
   if (site.leaves_out != 0 &&
       (RightsTo(address) & RightsTo(address + site.size - 1) & site.leaves_out) != 0) {

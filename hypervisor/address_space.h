@@ -260,7 +260,8 @@ class AddressSpace {
   std::vector<Range> SharedRegions() const;
   std::uint64_t break_start() const { return break_start_; }
   Range stack() const;
-  PageUse CountPageUse();
+  // Unless it is not counted.
+  std::optional<PageUse> CountPageUse();
 
   std::mutex& mutex() { return mutex_; }  // held across fork
 

@@ -77,10 +77,10 @@ void AddressSpace::HarvestAccess(Carrier& carrier, std::uint64_t start, std::uin
       });
 }
 
-PageUse AddressSpace::CountPageUse() {
+std::optional<PageUse> AddressSpace::CountPageUse() {
+  if (!count_page_use_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   PageUse use;
-  if (!count_page_use_) return use;
   machine_.ForEachCarrier([&](Carrier& carrier) {
     for (const auto& [start, region] : regions_) HarvestAccess(carrier, start, region.end);
   });

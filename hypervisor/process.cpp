@@ -168,6 +168,16 @@ std::vector<std::string> WithPreload(const std::vector<std::string>& environment
   return changed;
 }
 
+bool Tracks(const RunOptions& options, const ExecutionObserver* observer) {
+  return observer != nullptr && options.tracking.track != Track::kNone;
+}
+
+// With tracking it is asked of page states, once there are several threads; before, huge pages are
+// worth more than the count.
+bool CountsPageUse(const RunOptions& options, const ExecutionObserver* observer) {
+  return options.stats && !Tracks(options, observer);
+}
+
 }  // namespace
 
 std::string WhyRuntimeIsUnusable() {
@@ -257,13 +267,13 @@ RunOptions RunOptions::Decode(const std::string& encoded) {
 Process::Process(const RunOptions& options, ExecutionObserver* observer)
     : options_(options),
       machine_(options.kvm_descriptor),
-      address_space_(machine_, inherited_limits_, options.stats) {
+      address_space_(machine_, inherited_limits_, CountsPageUse(options, observer)) {
   const int inherited = options.executable_descriptor;
   own_executable_ = OpenOutOfTheWay([inherited] {
     return inherited >= 0 ? dup(inherited) : open("/proc/self/exe", O_PATH | O_CLOEXEC);
   });
   if (inherited >= 0) close(inherited);
-  if (observer != nullptr && options_.tracking.track != Track::kNone) {
+  if (Tracks(options_, observer)) {
     tracking_ = std::make_unique<Tracking>(
         address_space_, options_.tracking.policy, *observer,
         [this](const std::string& path) { return IsUntrackedModule(options_.tracking, path); });
@@ -884,7 +894,7 @@ void Process::PrintStatistics() {
   if (!options_.stats || statistics_printed_.exchange(true)) return;
   std::string text;
   const auto line = [&](const std::string& what) { text += fmt::format("trapline: {}\n", what); };
-  const PageUse use = address_space_.CountPageUse();
+  const std::optional<PageUse> use = address_space_.CountPageUse();
 
   const std::lock_guard lock(threads_mutex_);
   std::vector<ThreadRecord> records = ended_;
@@ -904,7 +914,8 @@ void Process::PrintStatistics() {
   line(fmt::format("statistics of {} (process {})", executable_path(), getpid()));
   line(fmt::format("threads: {} started, at most {} at once",
                    ended_.size() + ended_rest_count_ + live_threads_.size(), most_threads_));
-  line(fmt::format("pages touched: {} by one thread, {} by several", use.single, use.several));
+  if (use)
+    line(fmt::format("pages touched: {} by one thread, {} by several", use->single, use->several));
   line(fmt::format("{:>8} {:>8} {:<16} {:>12} {:>12} {:>11} {:>13} {:>8} {:>8}", "thread", "tid",
                    "name", "system calls", "page faults", "exceptions", "interruptions", "signals",
                    "other"));

@@ -48,7 +48,7 @@ struct ElementSites {
         next_rip(its_next_rip) {
     all.repeated = AccessSite::kElements;
     element.size = ElementSize(operand);
-    whole.size = operand.pattern == Pattern::kGather ? 0 : operand.element_count * element.size;
+    whole.size = HasLooseElements(operand) ? 0 : operand.element_count * element.size;
   }
 
   AccessSite all;      // has the instruction

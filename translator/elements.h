@@ -1,7 +1,9 @@
-// Which elements an instruction touches whose mask or indices are in vector registers.
+// Which elements an instruction touches whose mask or indices are in vector registers, or which of
+// a bit string's words.
 // Freestanding, general registers only: the monitor and the agent use the same source.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "translator/memory_operand.h"
@@ -123,12 +125,28 @@ inline bool IsLaneSet(const MemoryOperand& operand, unsigned lane, const VectorS
 // Whether the pattern is one of those that ForEachElement takes.
 constexpr bool HasElements(const MemoryOperand& operand) {
   return operand.pattern == Pattern::kGather || operand.pattern == Pattern::kLanes ||
-         operand.pattern == Pattern::kCompressed;
+         operand.pattern == Pattern::kCompressed || operand.pattern == Pattern::kBitString;
+}
+
+// Whether they are apart from each other, or elsewhere than the operand says.
+constexpr bool HasLooseElements(const MemoryOperand& operand) {
+  return operand.pattern == Pattern::kGather || operand.pattern == Pattern::kBitString;
 }
 
 // Bytes of an element.
 constexpr std::uint32_t ElementSize(const MemoryOperand& operand) {
-  return operand.pattern == Pattern::kGather ? operand.size : operand.element_size;
+  return HasLooseElements(operand) ? operand.size : operand.element_size;
+}
+
+// How far the bit that a register names moves the address: the register is a signed number of the
+// operand's width, and the address moves by whole operands (SDM vol. 2, 3.1.1.9, "Bit(BitBase,
+// BitOffset)").
+inline std::uint64_t BitStringOffset(const MemoryOperand& operand, const RegisterFile& registers) {
+  const unsigned bits = 8 * operand.size;
+  const unsigned shift = 64 - bits;
+  const auto offset =
+      static_cast<std::int64_t>(registers.gpr[operand.bit_offset] << shift) >> shift;
+  return static_cast<std::uint64_t>(offset >> std::countr_zero(bits)) * operand.size;
 }
 
 // Calls visit(linear address) for each element that the operand touches, in the order of lanes.
@@ -136,6 +154,10 @@ template <class Visit>
 void ForEachElement(const MemoryOperand& operand, const RegisterFile& registers,
                     std::uint64_t next_rip, const VectorState& vectors, Visit&& visit) {
   const std::uint64_t effective = EffectiveAddress(operand, registers, next_rip);
+  if (operand.pattern == Pattern::kBitString) {
+    visit(LinearAddress(operand, registers, effective + BitStringOffset(operand, registers)));
+    return;
+  }
   if (operand.pattern == Pattern::kGather) {
     for (unsigned lane = 0; lane < operand.element_count; ++lane) {
       if (!IsLaneSet(operand, lane, vectors)) continue;

@@ -438,6 +438,7 @@ class Decoder {
         break;
       case Special::kBitString:
         memory.pattern = Pattern::kBitString;
+        memory.bit_offset = out_.reg();
         break;
       case Special::kXsave:
         memory.pattern = Pattern::kXsaveArea;

@@ -91,8 +91,6 @@ class AccessBuilder {
         AddRepeated(operand, effective);
         break;
       case Pattern::kBitString:
-        Emit(operand, Linear(operand, effective + BitOffset(operand)), operand.size);
-        break;
       case Pattern::kGather:
       case Pattern::kLanes:
       case Pattern::kCompressed:
@@ -116,16 +114,6 @@ class AccessBuilder {
     const std::uint64_t start = Linear(operand, effective);
     const bool down = (registers_.rflags & kDirectionFlag) != 0;
     Emit(operand, down ? start - (count - 1) * operand.size : start, count * operand.size);
-  }
-
-  // The bit offset is a signed number of the operand's width; whole operands of it move the
-  // address.
-  std::uint64_t BitOffset(const MemoryOperand& operand) const {
-    const unsigned bits = 8 * operand.size;
-    const unsigned shift = 64 - bits;
-    const auto offset =
-        static_cast<std::int64_t>(registers_.gpr[instruction_.reg()] << shift) >> shift;
-    return static_cast<std::uint64_t>(offset >> std::countr_zero(bits)) * operand.size;
   }
 
   // Neighbours are one access, but not those of a gather, which are several anyway.

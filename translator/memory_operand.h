@@ -46,11 +46,12 @@ struct MemoryOperand {
   Pattern pattern = Pattern::kWhole;
   MaskKind mask = MaskKind::kNone;
   std::uint8_t mask_register = 0;
-  std::uint8_t mask_element_size = 0;  // bytes; of kVector and kMmx
-  std::uint8_t element_size = 0;       // bytes; of kLanes and kCompressed
-  std::uint8_t element_count = 0;      // of the patterns that have lanes
-  std::uint8_t lane_count = 0;         // of kLanes: mask lanes, a multiple of element_count
-  std::uint8_t index_size = 0;         // bytes of one index of kGather: 4 or 8
+  std::uint8_t mask_element_size = 0;     // bytes; of kVector and kMmx
+  std::uint8_t element_size = 0;          // bytes; of kLanes and kCompressed
+  std::uint8_t element_count = 0;         // of the patterns that have lanes
+  std::uint8_t lane_count = 0;            // of kLanes: mask lanes, a multiple of element_count
+  std::uint8_t index_size = 0;            // bytes of one index of kGather: 4 or 8
+  std::uint8_t bit_offset = kNoRegister;  // general register, of kBitString
   std::uint8_t alignment = 0;  // the address is rounded down to this; 0: not at all (clzero)
   // Bytes; of kGather and kRepeated: of one element. 0 for the xsave patterns, whose size is the
   // processor's.

@@ -335,6 +335,9 @@ class RegionBuilder {
   // Tests whether the site leaves out what it accesses, by its rights; not zero: yes.
   void EmitTest(const AccessSite& site, std::uint8_t rights);
 
+  // Whether the agent finds out by the registers what the instruction touches, and tells of that as
+  // of other accesses; else the monitor does.
+  static bool IsToldByElements(const Item& item);
   ElementSites ElementSitesOf(const Item& item, const AccessSite& all) const;
   AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const;
   // Of all that the instruction touches, which its registers tell.

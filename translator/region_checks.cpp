@@ -420,6 +420,14 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
   const bool simple = IsSimple(operands[0]);
   AccessSite site = simple ? SiteOf(item, operands[0]) : SiteByRegisters(item);
   site.done = true;
+  const AccessSite* placed = nullptr;
+  if (IsToldByElements(item)) {
+    ElementSites sites = ElementSitesOf(item, site);
+    sites.element.done = true;
+    placed = &cache_.NewSites(sites)->all;
+  } else {
+    placed = cache_.NewSite(site);
+  }
   // Its address is still in CacheThread::access_address, or has yet to be told: nobody may come in
   // between.
   state_.unrecoverable = true;
@@ -427,7 +435,7 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
   if (!simple) RestoreAll();
   ToSlowStack();
   out_.Bytes({0x68});  // push $imm32
-  out_.Imm32(AddressOf(cache_.NewSite(site)));
+  out_.Imm32(AddressOf(placed));
   out_.CallTo(simple ? cache_.slow_stub_ : cache_.full_slow_stub_);
   state_.unrecoverable = false;
   FromSlowStack();
@@ -600,12 +608,17 @@ void RegionBuilder::EmitChecks(const Item& item) {
       site.write |= operand.writes;
     }
   }
-  if (operands.size() == 1 && HasElements(operands[0]) && !item.atomic) {
-    EmitSlowCall(&cache_.NewSites(ElementSitesOf(item, site))->all, cache_.vector_slow_stub_);
-    return;
-  }
-  EmitSlowCall(cache_.NewSite(site),
-               NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+  const std::uint64_t stub =
+      NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_;
+  EmitSlowCall(IsToldByElements(item) ? &cache_.NewSites(ElementSitesOf(item, site))->all
+                                      : cache_.NewSite(site),
+               stub);
+}
+
+bool RegionBuilder::IsToldByElements(const Item& item) {
+  const auto operands = item.in.memory();
+  return operands.size() == 1 && HasElements(operands[0]) &&
+         (!item.atomic || operands[0].pattern == Pattern::kBitString);
 }
 
 AccessSite RegionBuilder::SiteByRegisters(const Item& item) {

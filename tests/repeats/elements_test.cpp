@@ -185,6 +185,32 @@ TEST(Elements, AreToldOnceInAnEpoch) {
   EXPECT_EQ(gather.Calls(), 4U);
 }
 
+// btsq %rax, (%rdi), and the same with a lock prefix
+TEST(Elements, OfBitStringsAreToldOnceInAnEpochUnlessAtomic) {
+  MapAgentMemory();
+  for (const bool atomic : {false, true}) {
+    constexpr std::uint8_t kCode[] = {0xf0, 0x48, 0x0f, 0xab, 0x07};
+    const Instruction instruction =
+        *Decode(atomic ? std::span(kCode) : std::span(kCode).subspan(1), 0x401000);
+    ElementSites sites = SitesOf(instruction, 0x401000);
+    sites.element.atomic = atomic;
+    RegisterFile registers;
+    registers.gpr[kRdi] = 0x100000;
+    registers.gpr[kRax] = static_cast<std::uint64_t>(std::int64_t{-65});
+    Told got;
+    told = &got;
+    calls = 0;
+    trapline_agent_elements(&sites.all, &registers, Tell);
+    EXPECT_EQ(calls, 1U);
+    constexpr std::uint64_t kWord = 0x100000 - 16;
+    EXPECT_EQ(got.size(), 8U);
+    EXPECT_EQ(*got.begin(), std::tuple(kWord, true, true));
+    Thread().filter[1][CacheThread::FilterOffset(kWord, 8) / 8] = Thread().signature[3] + kWord;
+    trapline_agent_elements(&sites.all, &registers, Tell);
+    EXPECT_EQ(calls, atomic ? 2U : 1U);
+  }
+}
+
 TEST(Elements, InSettledMemoryAreNotTold) {
   GatherOfFour gather;
   constexpr std::uint8_t kUse = 3, kReads = 1;
