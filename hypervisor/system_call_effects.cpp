@@ -196,7 +196,8 @@ void ReportBuffers(GuestThread& thread, const SystemCall& call, bool after, long
 // Keys that no address of the program can have.
 constexpr std::uint64_t kFileKeys = 1ull << 56, kSignalKeys = 3ull << 56,
                         kSemaphoreKeys = 4ull << 56, kMessageKeys = 5ull << 56,
-                        kEventKeys = 6ull << 56, kChildKey = 8ull << 56, kTerminalKeys = 9ull << 56;
+                        kEventKeys = 6ull << 56, kChildKey = 8ull << 56, kTerminalKeys = 9ull << 56,
+                        kNumberKeys = 10ull << 56;
 constexpr std::uint64_t kCounterBit = 1ull << 55;
 
 // A socket address of the program's, of `length` bytes; of no family: there is none.
@@ -539,6 +540,36 @@ bool MakesDescriptor(const SystemCall& call) {
   }
 }
 
+// Who closes a descriptor comes before who gets its number next: servers have tables by numbers.
+std::uint64_t NumberKey(int descriptor) {
+  return kNumberKeys | static_cast<std::uint32_t>(descriptor);
+}
+
+// Those that the call has made of the kinds that event loops wait for. Not files: whoever reads
+// some would come after whoever read others before, by chance.
+std::vector<int> NewDescriptorsOfLoops(const SystemCall& call, long result) {
+  switch (call.number) {
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_socket:
+    case SYS_eventfd:
+    case SYS_eventfd2:
+    case SYS_timerfd_create:
+    case SYS_epoll_create:
+    case SYS_epoll_create1:
+      return {static_cast<int>(result)};
+    case SYS_pipe:
+    case SYS_pipe2:
+    case SYS_socketpair: {
+      int ends[2] = {-1, -1};
+      if (!ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) return {};
+      return {ends[0], ends[1]};
+    }
+    default:
+      return {};
+  }
+}
+
 // Whether the error tells that the other end is gone, or the own one closed.
 bool TellsOfEnd(long error) {
   return error == -EPIPE || error == -ECONNRESET || error == -ECONNABORTED || error == -EINVAL ||
@@ -612,6 +643,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   };
   const std::uint64_t sent_to = KeySentTo(call);
   publish(sent_to);
+  if (call.number == SYS_close) publish(NumberKey(static_cast<int>(call.arguments[0])));
   if (sent_to != 0 && kernel_may_signal) publish(kKernelSignalKey);
   // A lock for reading may have been one for writing.
   if (const FileLock lock = FileLockOf(call); lock == FileLock::kGivenBack ||
@@ -698,6 +730,7 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
       for (const int end : ends) tracking->OnNewDescriptor(thread.carrier(), end);
     }
   }
+  for (const int descriptor : NewDescriptorsOfLoops(call, result)) join(NumberKey(descriptor));
   join(KeyReceivedFrom(call, result));
   if (const FileLock lock = FileLockOf(call);
       lock == FileLock::kTaken || lock == FileLock::kTakenForReading) {
