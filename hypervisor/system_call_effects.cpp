@@ -26,7 +26,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -34,6 +36,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "hypervisor/guest_copy.h"
@@ -323,11 +326,6 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_timerfd_settime:
     case SYS_io_uring_enter:
       return DescriptorKey(descriptor(0), Way::kOut);
-    case SYS_close: {
-      const std::uint64_t key = DescriptorKey(descriptor(0), Way::kOut);
-      ForgetConnection(descriptor(0));
-      return key;
-    }
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg: {
@@ -385,12 +383,21 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
       return call.arguments[2] > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
     case SYS_sendfile:
       return DescriptorKey(descriptor(1), Way::kIn);
+    case SYS_ioctl: {
+      // How much there is to be read: something.
+      int size = 0;
+      const bool tells = call.arguments[1] == FIONREAD && ReadGuest(call.arguments[2], size);
+      return tells && size > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
+    }
     case SYS_mq_timedreceive:
       return MessageQueueKey(descriptor(0));
     default:
       return 0;
   }
 }
+
+// Whether what it takes from one descriptor goes to another.
+bool HandsOn(long number) { return number == SYS_splice || number == SYS_tee; }
 
 // What epoll_wait says of a descriptor that is ready is the data that epoll_ctl was told: those of
 // each descriptor, and the descriptors by them, for each epoll instance.
@@ -467,6 +474,12 @@ std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
   return ready;
 }
 
+// Whether it tells of a process's end (pidfd_open).
+bool IsOfProcess(int fd) {
+  const std::string target = LinkTarget(DescriptorLink(fd));
+  return target == "anon_inode:[pidfd]" || target.starts_with("pidfd:");  // since Linux 6.9
+}
+
 // The signals that a read from a signal descriptor brought.
 std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
@@ -537,6 +550,36 @@ bool MakesDescriptor(const SystemCall& call) {
       return call.arguments[1] == F_DUPFD || call.arguments[1] == F_DUPFD_CLOEXEC;
     default:
       return false;
+  }
+}
+
+// The descriptors that the call closes.
+std::vector<int> ClosedDescriptors(const SystemCall& call) {
+  const auto descriptor = [&](unsigned argument) {
+    return static_cast<int>(call.arguments[argument]);
+  };
+  switch (call.number) {
+    case SYS_close:
+      return {descriptor(0)};
+    case SYS_dup2:
+    case SYS_dup3:
+      if (descriptor(0) == descriptor(1)) return {};
+      return {descriptor(1)};
+    case SYS_close_range: {
+      if ((call.arguments[2] & CLOSE_RANGE_CLOEXEC) != 0) return {};
+      std::vector<int> closed;
+      std::error_code error;
+      for (const auto& entry : std::filesystem::directory_iterator("/proc/thread-self/fd", error)) {
+        const auto number = static_cast<unsigned>(std::atoi(entry.path().filename().c_str()));
+        if (number >= static_cast<unsigned>(call.arguments[0]) &&
+            number <= static_cast<unsigned>(call.arguments[1])) {
+          closed.push_back(static_cast<int>(number));
+        }
+      }
+      return closed;
+    }
+    default:
+      return {};
   }
 }
 
@@ -641,14 +684,25 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   const auto publish = [&](std::uint64_t key) {
     if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   };
-  const std::uint64_t sent_to = KeySentTo(call);
-  publish(sent_to);
-  if (call.number == SYS_close) publish(NumberKey(static_cast<int>(call.arguments[0])));
-  if (sent_to != 0 && kernel_may_signal) publish(kKernelSignalKey);
+  const auto send_to = [&](std::uint64_t key) {
+    publish(key);
+    if (key != 0 && kernel_may_signal) publish(kKernelSignalKey);
+  };
+  // What is there already is handed on with all that came before it.
+  if (HandsOn(call.number)) {
+    if (const std::uint64_t key = KeyReceivedFrom(call, 0); key != 0)
+      tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
+  }
+  send_to(KeySentTo(call));
+  for (const int closed : ClosedDescriptors(call)) {
+    send_to(DescriptorKey(closed, Way::kOut));
+    publish(NumberKey(closed));
+    if (files_are_locked) publish(FileLockKey(closed));
+    ForgetConnection(closed);
+  }
   // A lock for reading may have been one for writing.
-  if (const FileLock lock = FileLockOf(call); lock == FileLock::kGivenBack ||
-                                              lock == FileLock::kTakenForReading ||
-                                              (call.number == SYS_close && files_are_locked)) {
+  if (const FileLock lock = FileLockOf(call);
+      lock == FileLock::kGivenBack || lock == FileLock::kTakenForReading) {
     publish(FileLockKey(static_cast<int>(call.arguments[0])));
   }
   switch (call.number) {
@@ -656,6 +710,11 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
     case SYS_tkill:
     case SYS_rt_sigqueueinfo:
       publish(SignalKey(static_cast<int>(call.arguments[1])));
+      // It may be the end of a child.
+      if (call.number == SYS_kill && static_cast<pid_t>(call.arguments[0]) != getpid()) {
+        publish(kChildKey);
+        publish(SignalKey(SIGCHLD));
+      }
       break;
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
@@ -722,6 +781,9 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   if (call.number == SYS_accept || call.number == SYS_accept4)
     NoteConnection(static_cast<int>(result));
   if (call.number == SYS_connect) NoteConnection(static_cast<int>(call.arguments[0]));
+  const FileLock lock = FileLockOf(call);
+  const bool locks = lock == FileLock::kTaken || lock == FileLock::kTakenForReading;
+  if (locks) files_are_locked = true;
   if (!tracking->active()) return;
   if (MakesDescriptor(call)) tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
   if (call.number == SYS_pipe || call.number == SYS_pipe2 || call.number == SYS_socketpair) {
@@ -732,13 +794,18 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   }
   for (const int descriptor : NewDescriptorsOfLoops(call, result)) join(NumberKey(descriptor));
   join(KeyReceivedFrom(call, result));
-  if (const FileLock lock = FileLockOf(call);
-      lock == FileLock::kTaken || lock == FileLock::kTakenForReading) {
-    files_are_locked = true;
-    join(FileLockKey(static_cast<int>(call.arguments[0])));
+  // What came while it waited.
+  if (HandsOn(call.number)) {
+    if (const std::uint64_t key = KeySentTo(call); key != 0)
+      tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
   }
-  for (const int descriptor : ReadyDescriptors(call, result))
-    join(DescriptorKey(descriptor, Way::kIn));
+  if (locks) join(FileLockKey(static_cast<int>(call.arguments[0])));
+  for (const int descriptor : ReadyDescriptors(call, result)) {
+    const std::uint64_t key = DescriptorKey(descriptor, Way::kIn);
+    join(key);
+    const bool may_be_of_process = (key & ~kKeyBits & ~kEventKeys) == 0 && (key & kCounterBit) == 0;
+    if (may_be_of_process && IsOfProcess(descriptor)) join(kChildKey);
+  }
   for (const int signal : SignalsRead(call, result)) {
     join(SignalKey(signal));
     join(kKernelSignalKey);

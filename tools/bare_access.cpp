@@ -42,7 +42,7 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
 }
 
 bool LoadsForExchange(std::span<const unsigned char> code, std::uint64_t ip) {
-  constexpr unsigned kMostInstructions = 16;
+  constexpr unsigned kMostInstructions = 64;
   Step step;
   step.ip = ip;
   const auto take = [&] {

@@ -165,6 +165,7 @@ void GOMP_taskgroup_start(void);
 void GOMP_taskgroup_end(void);
 bool GOMP_barrier_cancel(void);
 bool GOMP_loop_end_cancel(void);
+void GOMP_workshare_task_reduction_unregister(bool cancelled);
 bool GOMP_sections_end_cancel(void);
 void* GOMP_single_copy_start(void);
 void GOMP_single_copy_end(void* data);

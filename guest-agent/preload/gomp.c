@@ -261,6 +261,17 @@ CANCELLABLE_BARRIER(GOMP_barrier_cancel)
 CANCELLABLE_BARRIER(GOMP_loop_end_cancel)
 CANCELLABLE_BARRIER(GOMP_sections_end_cancel)
 
+/* The end of a construct whose reduction tasks take part in: one thread has combined the parts
+ * since the construct's own barrier, and all wait for that here. */
+WRAPPER void GOMP_workshare_task_reduction_unregister(bool cancelled) {
+  REQUIRE(GOMP_workshare_task_reduction_unregister);
+  struct Team* team = runtime.agent && !cancelled ? CurrentTeam() : NULL;
+  uint64_t threads = team ? TeamSize() : 0;
+  if (team) UseAsKey(TRAPLINE_BARRIER_ENTER, &team->barrier, threads, CALLER);
+  real.GOMP_workshare_task_reduction_unregister(cancelled);
+  if (team) LeaveBarrier(team, threads, CALLER);
+}
+
 /* -- Order within a team: from who gives to who takes after it -- */
 
 WRAPPER void* GOMP_single_copy_start(void) {

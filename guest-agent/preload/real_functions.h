@@ -257,6 +257,7 @@
   OPTIONAL(GOMP_barrier_cancel)                           \
   OPTIONAL(GOMP_loop_end)                                 \
   OPTIONAL(GOMP_loop_end_cancel)                          \
+  OPTIONAL(GOMP_workshare_task_reduction_unregister)      \
   OPTIONAL(GOMP_sections_end)                             \
   OPTIONAL(GOMP_sections_end_cancel)                      \
   OPTIONAL(GOMP_single_copy_start)                        \

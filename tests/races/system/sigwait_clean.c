@@ -10,14 +10,24 @@
 int values[3];
 static sigset_t awaited;
 
+static sigset_t Only(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  return set;
+}
+
 static void* Waits(void* argument) {
   int signal = 0;
-  Check(sigwait(&awaited, &signal) == 0 && signal == SIGUSR1);
+  sigset_t set = Only(SIGUSR1);
+  Check(sigwait(&set, &signal) == 0 && signal == SIGUSR1);
   values[0]++;
   const struct timespec limit = {60, 0};
-  Check(sigtimedwait(&awaited, NULL, &limit) == SIGUSR2);
+  set = Only(SIGUSR2);
+  Check(sigtimedwait(&set, NULL, &limit) == SIGUSR2);
   values[1]++;
-  const int descriptor = signalfd(-1, &awaited, 0);
+  set = Only(SIGRTMIN);
+  const int descriptor = signalfd(-1, &set, 0);
   struct signalfd_siginfo received;
   Check(read(descriptor, &received, sizeof received) == sizeof received);
   Check(received.ssi_signo == (unsigned)SIGRTMIN && received.ssi_int == 7);
