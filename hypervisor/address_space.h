@@ -108,9 +108,11 @@ struct TrackingRules {
   std::function<void(bool claims)> catch_up;
   // Whether another thread is doing so. From anywhere.
   std::function<bool()> is_catching_up;
-  // These private pages of `owner` are no longer: they were used by it, unseen, until now. With the
-  // mutex held; never under SharingPolicy::kExact.
-  std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs)> on_ownership_lost;
+  // These private pages of `owner` are no longer: they were used by it, unseen, until now, when the
+  // load at `load` came (0: something else, or it is not known). With the mutex held; never under
+  // SharingPolicy::kExact.
+  std::function<void(std::uint64_t owner, const std::vector<PageRun>& runs, std::uint64_t load)>
+      on_ownership_lost;
   // Whether the program's code that counts, all of which this is, may order threads unseen: else
   // nobody need know who has lost pages. With the mutex held.
   std::function<bool(const std::vector<Range>& code)> may_order = [](const auto&) { return true; };
@@ -179,8 +181,10 @@ class AddressSpace {
                        std::uint64_t rip);
   // When the lease ends that another thread has on the page (Carrier::lease_end); 0: there is none.
   std::uint64_t LeaseEnd(const Carrier& carrier, GuestVirtual address);
-  // A fault at the mirror of `address`, in kClosed.
-  FaultVerdict ResolveMirror(Carrier& carrier, GuestVirtual address, bool write);
+  // A fault at the mirror of `address`, in kClosed, by the program's instruction at `rip`; 0: it is
+  // not known.
+  FaultVerdict ResolveMirror(Carrier& carrier, GuestVirtual address, bool write,
+                             std::uint64_t rip = 0);
   // KVM could not reach the host page behind a present entry (EFAULT). Makes the entry absent, so
   // that the access faults again with its address, and has that fault looked at closely.
   // `physical`: where, if known.
@@ -390,7 +394,8 @@ class AddressSpace {
   std::vector<Range> changed_code_;
   std::uint64_t new_code_ = 1, ordering_asked_ = 0;  // how often code came; that when last asked
   std::atomic<std::uint64_t> unseen_losses_{0};
-  std::atomic<bool> may_order_{false};                   // TrackingRules::may_order, once it is so
+  std::uint64_t load_ = 0;              // that a fault is being resolved for, by its rip; 0: none
+  std::atomic<bool> may_order_{false};  // TrackingRules::may_order, once it is so
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

@@ -117,7 +117,7 @@ void AddressSpace::ShareView(std::uint64_t start, std::uint64_t end) {
     }
     Carrier* const owner = CarrierOf(run.owner);
     const bool unseen = owner == nullptr || Revoke(*owner, run);
-    if (unseen && MayOrderUnseen()) rules_.on_ownership_lost(run.owner, {run});
+    if (unseen && MayOrderUnseen()) rules_.on_ownership_lost(run.owner, {run}, 0);
   }
 }
 

@@ -234,7 +234,9 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   const bool uses = carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive);
   // A child of vfork, in View::kWhole, has nothing to do with the order of its parent's events.
   if (view == View::kClosed && !fetch && uses) CatchUp(lock, carrier, address.value);
+  load_ = write || fetch ? 0 : rip;
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
+  load_ = 0;
   lock.unlock();
   // What became the thread's own in the cache is told when it leaves that.
   if (uses) TellOpened(carrier);
@@ -303,11 +305,14 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
   return FaultVerdict::kMapped;
 }
 
-FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write) {
+FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address, bool write,
+                                         std::uint64_t rip) {
   if (const auto failure = AwaitServed(address.value, write)) return *failure;
   std::unique_lock lock(mutex_);
   CatchUp(lock, carrier, address.value);
+  load_ = write ? 0 : rip;
   const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write);
+  load_ = 0;
   lock.unlock();
   if (carrier.native()) TellOpened(carrier);
   return verdict;

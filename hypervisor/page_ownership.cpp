@@ -224,7 +224,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     if (unseen &&
         (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive) &&
         MayOrderUnseen())
-      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke});
+      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke}, load_);
     if (only_read) {
       states_->MakeReadOnly(touch.run.start, touch.run.end);
       return PageState::kReadOnly;
@@ -499,7 +499,7 @@ void AddressSpace::Seal(Carrier& carrier) {
   for (const PageRun& run : sealed) {
     if (Revoke(carrier, run)) unseen.push_back(run);
   }
-  if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen);
+  if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen, 0);
 }
 
 void AddressSpace::Renew(Carrier& carrier) {
@@ -528,7 +528,7 @@ void AddressSpace::Renew(Carrier& carrier) {
     return true;
   });
   DropTranslations(all);
-  if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen);
+  if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen, 0);
 }
 
 void AddressSpace::ForgetStates(Carrier* left) {

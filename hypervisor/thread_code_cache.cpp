@@ -404,7 +404,7 @@ FaultVerdict GuestThread::ResolveCached(std::uint64_t& address, bool write, std:
     if (redirected_by_ != 0 && Registers().rip == returned_at_)
       code_cache()->redirects()->CountMisled(redirected_by_);
     const std::uint64_t since = adaptive_ ? ProcessorTime() : 0;
-    const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write);
+    const FaultVerdict verdict = space.ResolveMirror(*carrier_, {address}, write, Registers().rip);
     // Pages change hands because threads run natively.
     if (adaptive_) adaptive_->CountCacheFault(ProcessorTime() - since);
     if (Tracking* const tracking = process_->tracking();

@@ -97,15 +97,18 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
     if (active() && (!claims || former_owners_.existed())) Drain();
   };
   rules.is_catching_up = [this] { return IsDraining(); };
-  rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs) {
+  rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>& runs,
+                                   std::uint64_t load) {
     if (!active()) return;
+    const bool may_be_atomic = load != 0 && observer_.MayLoadAtomically(load);
     const std::lock_guard lock(mutex_);
     DrainLocked();
     OnOwnershipLostLocked(static_cast<ThreadId>(owner), runs);
-    // Who takes the pages may go on reading, unseen, what it has read before.
+    // Who takes the pages may go on reading, unseen, what it has read before; or has come to look
+    // at a word that was changed atomically, which met nobody that had seen it.
     const ThreadId taker = CurrentThread();
-    if (const auto known = states_.find(taker);
-        known != states_.end() && known->second.loads.may_poll()) {
+    const auto known = states_.find(taker);
+    if (may_be_atomic || (known != states_.end() && known->second.loads.may_poll())) {
       for (const PageRun& run : runs) AcquireFormerPagesLocked(taker, run);
     }
   };

@@ -994,6 +994,12 @@ bool ExecutionEvents::MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) {
          SaidOf(ip, address) != AtomicPlaces::Said::kPlain;
 }
 
+bool ExecutionEvents::MayLoadAtomically(std::uint64_t ip) {
+  Code code{};
+  return LacksDebugInfo(symbolizer_.BareCodeAt(ip)) && memory_(ip, code.data(), code.size()) &&
+         WaitingLoops::MayRepeat(ip, code) && SaidOf(ip, 0) != AtomicPlaces::Said::kPlain;
+}
+
 bool ExecutionEvents::MayOrderItself(std::span<const Range> code) {
   // More is hardly ever without; to look takes some 10 ms for this.
   constexpr std::uint64_t kMostBytes = 2 << 20;

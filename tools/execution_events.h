@@ -177,6 +177,7 @@ class ExecutionEvents : public ExecutionObserver {
     return std::exchange(newly_atomic_, {});
   }
   bool MayBeAtomicCode(std::uint64_t ip, std::uint64_t address) override;
+  bool MayLoadAtomically(std::uint64_t ip) override;
   bool MayOrderItself(std::span<const Range> code) override;
   std::vector<Range> OnCodeMapped(const std::string& file, const Range& code, std::uint64_t offset,
                                   bool counts) override;

@@ -702,8 +702,10 @@ class AdaptivePages : public AddressSpaceTest {
       if (on_catching_up_) on_catching_up_();
     };
     rules.is_catching_up = [this] { return caught_up_ <= others_catch_up_; };
-    rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>&) {
+    rules.on_ownership_lost = [this](std::uint64_t owner, const std::vector<PageRun>&,
+                                     std::uint64_t load) {
       lost_.push_back(owner);
+      losing_load_ = load;
     };
     rules.on_claimed = [](std::uint64_t, const PageRun&) {};
     rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
@@ -776,9 +778,10 @@ class AdaptivePages : public AddressSpaceTest {
   static constexpr std::uint64_t kPage = kArena + 32 * kPageSize;
   static constexpr std::uint64_t kCode = kArena + 100 * kPageSize;
   std::vector<std::uint64_t> lost_, opened_;  // by whom
-  bool claims_more_ = false;                  // than the pages around kPage
-  unsigned caught_up_ = 0;                    // times
-  unsigned others_catch_up_ = 0;              // at the same time as the thread's first
+  std::uint64_t losing_load_ = 0;
+  bool claims_more_ = false;      // than the pages around kPage
+  unsigned caught_up_ = 0;        // times
+  unsigned others_catch_up_ = 0;  // at the same time as the thread's first
   std::function<void()> on_catching_up_;
   std::uint64_t now_ = 1000;  // ms
 
@@ -881,6 +884,27 @@ TEST_F(AdaptivePages, NativeUseIsTold) {
   UseMirror(1, false);
   EXPECT_EQ(Mapping(), "-- -w ");
   EXPECT_EQ(lost_, std::vector<std::uint64_t>{0});
+}
+
+TEST_F(AdaptivePages, TheLoadForWhichAPageIsLostIsTold) {
+  EXPECT_TRUE(UseNatively(0, true));
+  ASSERT_EQ(space_->ResolveMirror(*carriers_[1], {kPage}, false, kCode + 8), FaultVerdict::kMapped);
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{0});
+  EXPECT_EQ(losing_load_, kCode + 8);
+}
+
+TEST_F(AdaptivePages, NativelyTheLoadForWhichAPageIsLostIsToldButNoStore) {
+  EXPECT_TRUE(UseNatively(0, true));
+  EXPECT_FALSE(UseNatively(1, false));
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{0});
+  EXPECT_EQ(losing_load_, kCode);
+  lost_.clear();
+  losing_load_ = 1;
+  EXPECT_TRUE(UseNatively(1, true)) << "it is the only one that has used it since";
+  now_ += 40;
+  EXPECT_FALSE(UseNatively(0, true));
+  EXPECT_EQ(lost_, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(losing_load_, 0u);
 }
 
 TEST_F(AdaptivePages, WhatOnlyTheSystemUsedChangesHands) {
