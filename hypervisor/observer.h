@@ -185,8 +185,9 @@ class ExecutionObserver {
   virtual std::vector<std::uint64_t> TakeNewlyAtomicCode() { return {}; }
   // Whether the instruction at `ip` may turn out to be such a one, of the word at `address`.
   virtual bool MayBeAtomicCode(std::uint64_t /*ip*/, std::uint64_t /*address*/) { return false; }
-  // Whether the plain load at `ip` may be an atomic one of which nobody knows: it is of code without
-  // debug info, and a branch soon behind it depends on what it loads. At any time, by any thread.
+  // Whether the plain load at `ip` may be an atomic one of which nobody knows: it is of code
+  // without debug info, and a branch soon behind it depends on what it loads. At any time, by any
+  // thread.
   virtual bool MayLoadAtomically(std::uint64_t /*ip*/) { return false; }
   // Whether the program's code in these ranges, all that counts, may order its threads by itself:
   // by atomic instructions, or by loads and stores for which IsAtomicCode or IsAtomicVariable, or a
