@@ -5,11 +5,14 @@
 
 #include "run_to_end.h"
 
-enum { kSize = 1 << 20 };
-static long* block;
+enum { kSize = 1 << 20, kTries = 7 };
+typedef struct Try {
+  long* block;
+  int is_neighbour;
+} Try;
 
 // Whether the caller's stack ends where the block begins, but for a page.
-static int IsNeighbour(void) {
+static int IsNeighbour(const long* block) {
   pthread_attr_t attributes;
   void* stack;
   size_t size;
@@ -17,22 +20,31 @@ static int IsNeighbour(void) {
   pthread_attr_getstack(&attributes, &stack, &size);
   pthread_attr_destroy(&attributes);
   const char* end = (char*)stack + size;
-  return (char*)block >= end && (char*)block - end < 8192;
+  return (const char*)block >= end && (const char*)block - end < 8192;
 }
 
-static void* Write(void* is_neighbour) {
-  *(int*)is_neighbour = IsNeighbour();
-  block[1] = 1;  // [a]
+static void* Write(void* argument) {
+  Try* const mine = argument;
+  __atomic_store_n(&mine->is_neighbour, IsNeighbour(mine->block), __ATOMIC_RELAXED);
+  mine->block[1] = 1;  // [a]
   return NULL;
 }
 
+// The monitor may have mapped something in between. A thread that was joined would leave its stack
+// to the next one.
 int main(void) {
   const pthread_t idle = StartIdle();
-  block = mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  int is_neighbour = 0;
-  const pthread_t first = RunToEnd(Write, &is_neighbour);
-  block[1] = 2;  // [b]
-  Join(first);
+  static Try tries[kTries];
+  pthread_t threads[kTries];
+  int count = 0, is_neighbour = 0;
+  while (count < kTries && !is_neighbour) {
+    Try* const one = &tries[count];
+    one->block = mmap(NULL, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    threads[count++] = RunToEnd(Write, one);
+    is_neighbour = __atomic_load_n(&one->is_neighbour, __ATOMIC_RELAXED);
+    one->block[1] = 2;  // [b]
+  }
+  for (int i = 0; i < count; i++) Join(threads[i]);
   EndIdle(idle);
   return is_neighbour ? Done() : 1;
 }
