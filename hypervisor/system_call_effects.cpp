@@ -26,9 +26,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -36,10 +34,10 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/kvm.h"
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
 #include "hypervisor/socket_keys.h"
@@ -567,14 +565,14 @@ std::vector<int> ClosedDescriptors(const SystemCall& call) {
       return {descriptor(1)};
     case SYS_close_range: {
       if ((call.arguments[2] & CLOSE_RANGE_CLOEXEC) != 0) return {};
+      constexpr std::uint64_t kMost = 1 << 16;  // to look at each takes 0.1 us
       std::vector<int> closed;
-      std::error_code error;
-      for (const auto& entry : std::filesystem::directory_iterator("/proc/thread-self/fd", error)) {
-        const auto number = static_cast<unsigned>(std::atoi(entry.path().filename().c_str()));
-        if (number >= static_cast<unsigned>(call.arguments[0]) &&
-            number <= static_cast<unsigned>(call.arguments[1])) {
-          closed.push_back(static_cast<int>(number));
-        }
+      const std::uint64_t last =
+          std::min<std::uint64_t>(static_cast<unsigned>(call.arguments[1]), kMost);
+      for (std::uint64_t number = static_cast<unsigned>(call.arguments[0]); number <= last;
+           ++number) {
+        const auto fd = static_cast<int>(number);
+        if (fcntl(fd, F_GETFD) >= 0 && !IsMonitorDescriptor(fd)) closed.push_back(fd);
       }
       return closed;
     }
@@ -588,28 +586,34 @@ std::uint64_t NumberKey(int descriptor) {
   return kNumberKeys | static_cast<std::uint32_t>(descriptor);
 }
 
-// Those that the call has made of the kinds that event loops wait for. Not files: whoever reads
-// some would come after whoever read others before, by chance.
-std::vector<int> NewDescriptorsOfLoops(const SystemCall& call, long result) {
-  switch (call.number) {
+// The descriptors that the call has made, of the kernel's choice.
+std::vector<int> NewDescriptors(const SystemCall& call, long result) {
+  if (MakesDescriptor(call)) return {static_cast<int>(result)};
+  if (call.number != SYS_pipe && call.number != SYS_pipe2 && call.number != SYS_socketpair)
+    return {};
+  int ends[2] = {-1, -1};
+  if (!ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) return {};
+  return {ends[0], ends[1]};
+}
+
+// Whether they are of the kinds that event loops wait for. Not files: whoever reads some would come
+// after whoever read others before, by chance.
+bool MakesForLoops(long number) {
+  switch (number) {
     case SYS_accept:
     case SYS_accept4:
     case SYS_socket:
+    case SYS_socketpair:
+    case SYS_pipe:
+    case SYS_pipe2:
     case SYS_eventfd:
     case SYS_eventfd2:
     case SYS_timerfd_create:
     case SYS_epoll_create:
     case SYS_epoll_create1:
-      return {static_cast<int>(result)};
-    case SYS_pipe:
-    case SYS_pipe2:
-    case SYS_socketpair: {
-      int ends[2] = {-1, -1};
-      if (!ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) return {};
-      return {ends[0], ends[1]};
-    }
+      return true;
     default:
-      return {};
+      return false;
   }
 }
 
@@ -785,14 +789,10 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   const bool locks = lock == FileLock::kTaken || lock == FileLock::kTakenForReading;
   if (locks) files_are_locked = true;
   if (!tracking->active()) return;
-  if (MakesDescriptor(call)) tracking->OnNewDescriptor(thread.carrier(), static_cast<int>(result));
-  if (call.number == SYS_pipe || call.number == SYS_pipe2 || call.number == SYS_socketpair) {
-    int ends[2] = {-1, -1};
-    if (ReadGuest(call.arguments[call.number == SYS_socketpair ? 3 : 0], ends)) {
-      for (const int end : ends) tracking->OnNewDescriptor(thread.carrier(), end);
-    }
+  for (const int descriptor : NewDescriptors(call, result)) {
+    tracking->OnNewDescriptor(thread.carrier(), descriptor);
+    if (MakesForLoops(call.number)) join(NumberKey(descriptor));
   }
-  for (const int descriptor : NewDescriptorsOfLoops(call, result)) join(NumberKey(descriptor));
   join(KeyReceivedFrom(call, result));
   // What came while it waited.
   if (HandsOn(call.number)) {
