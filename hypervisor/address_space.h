@@ -301,7 +301,8 @@ class AddressSpace {
   std::optional<FaultVerdict> AwaitServed(std::uint64_t address, bool write);
   FaultVerdict ResolveLocked(Carrier& carrier, View view, GuestVirtual address, bool write,
                              bool fetch, std::uint64_t rip);
-  FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write);
+  FaultVerdict ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write,
+                                   std::uint64_t rip);
   void HarvestAccess(Carrier& carrier, std::uint64_t start, std::uint64_t end);
   // Low memory may lie where the mirror of high memory does. View::kClosed then has neither there:
   // the low one is used by its own mirror only, in the code cache, the high one natively only.
@@ -330,11 +331,11 @@ class AddressSpace {
   bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
-                         RegionMap::iterator region);
+                         RegionMap::iterator region, std::uint64_t rip);
   void PrepareWalk(Carrier& carrier, const PageRun& claimed, bool write,
                    RegionMap::iterator region);
   FaultVerdict MapTouched(Carrier& carrier, std::uint64_t address, bool write,
-                          RegionMap::iterator region);
+                          RegionMap::iterator region, std::uint64_t rip);
   void MarkUsed(Carrier& carrier, std::uint64_t address);
   void Hide(const PageRun& run, const Carrier* but = nullptr);
   void Watch(const PageRun& run);
@@ -394,8 +395,7 @@ class AddressSpace {
   std::vector<Range> changed_code_;
   std::uint64_t new_code_ = 1, ordering_asked_ = 0;  // how often code came; that when last asked
   std::atomic<std::uint64_t> unseen_losses_{0};
-  std::uint64_t load_ = 0;              // that a fault is being resolved for, by its rip; 0: none
-  std::atomic<bool> may_order_{false};  // TrackingRules::may_order, once it is so
+  std::atomic<bool> may_order_{false};                   // TrackingRules::may_order, once it is so
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes
   // Page number -> carrier that touched it, or kSeveral. From entries that are gone.
   std::unordered_map<std::uint64_t, unsigned> page_users_;

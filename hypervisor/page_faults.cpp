@@ -234,9 +234,7 @@ FaultVerdict AddressSpace::Resolve(Carrier& carrier, View view, GuestVirtual add
   const bool uses = carrier.native() || (states_ && policy() != SharingPolicy::kAdaptive);
   // A child of vfork, in View::kWhole, has nothing to do with the order of its parent's events.
   if (view == View::kClosed && !fetch && uses) CatchUp(lock, carrier, address.value);
-  load_ = write || fetch ? 0 : rip;
   const FaultVerdict verdict = ResolveLocked(carrier, view, address, write, fetch, rip);
-  load_ = 0;
   lock.unlock();
   // What became the thread's own in the cache is told when it leaves that.
   if (uses) TellOpened(carrier);
@@ -277,7 +275,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
     if (adaptive && !carrier.native() && run.state != PageState::kUntracked)
       return FaultVerdict::kShared;
     if (carrier.distrusted_faults == 0) {
-      const FaultVerdict verdict = MapTouched(carrier, address.value, write, it);
+      const FaultVerdict verdict = MapTouched(carrier, address.value, write, it, rip);
       // It goes on in the code cache, with the same access.
       if (verdict == FaultVerdict::kShared && adaptive && carrier.native())
         PopulateMirror(carrier, address.value, true);
@@ -294,7 +292,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
     const std::uint64_t page = AlignDown(address.value, kPageSize);
     if (const auto failure = Probe(page, write)) return *failure;
     if (view == View::kClosed && it->second.Trackable())
-      return MapTouched(carrier, address.value, write, it);
+      return MapTouched(carrier, address.value, write, it, rip);
     Populate(carrier, view, page, page + kPageSize);
     return FaultVerdict::kMapped;
   }
@@ -310,15 +308,14 @@ FaultVerdict AddressSpace::ResolveMirror(Carrier& carrier, GuestVirtual address,
   if (const auto failure = AwaitServed(address.value, write)) return *failure;
   std::unique_lock lock(mutex_);
   CatchUp(lock, carrier, address.value);
-  load_ = write ? 0 : rip;
-  const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write);
-  load_ = 0;
+  const FaultVerdict verdict = ResolveMirrorLocked(carrier, address, write, rip);
   lock.unlock();
   if (carrier.native()) TellOpened(carrier);
   return verdict;
 }
 
-FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write) {
+FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual address, bool write,
+                                               std::uint64_t rip) {
   auto it = FindRegion(address.value);
   if (it == regions_.end()) {
     if (!TryGrow(address.value)) return FaultVerdict::kNotMapped;
@@ -332,12 +329,12 @@ FaultVerdict AddressSpace::ResolveMirrorLocked(Carrier& carrier, GuestVirtual ad
     --carrier.distrusted_faults;
     const std::uint64_t page = AlignDown(address.value, kPageSize);
     if (const auto failure = Probe(page, write)) return *failure;
-    if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it);
+    if (OwnsPages() && it->second.Trackable()) TouchTracked(carrier, address.value, write, it, rip);
     Populate(carrier, View::kClosed, page, page + kPageSize, kMirrorOffset);
     return FaultVerdict::kMapped;
   }
   const bool tracked = OwnsPages() && it->second.Trackable();
-  if (tracked) TouchTracked(carrier, address.value, write, it);
+  if (tracked) TouchTracked(carrier, address.value, write, it, rip);
   PopulateMirror(carrier, address.value, tracked);
   return FaultVerdict::kMapped;
 }

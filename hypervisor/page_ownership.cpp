@@ -184,10 +184,10 @@ bool AddressSpace::Written(Carrier& owner, const PageRun& run) {
   return false;
 }
 
-// The carrier's thread touches a page of a tracked region. Pages taken from another thread are
-// gone from its table.
+// The carrier's thread touches a page of a tracked region, by the instruction at `rip` (0: it is
+// not known). Pages taken from another thread are gone from its table.
 PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
-                                     RegionMap::iterator region) {
+                                     RegionMap::iterator region, std::uint64_t rip) {
   // Mostly asked of pages of one thread, one after the other.
   std::optional<std::uint64_t> asked;
   Carrier* other = nullptr;
@@ -224,7 +224,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
     if (unseen &&
         (touch.run.state == PageState::kShared || states_->policy() == SharingPolicy::kAdaptive) &&
         MayOrderUnseen())
-      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke}, load_);
+      rules_.on_ownership_lost(touch.revoke->owner, {*touch.revoke}, write ? 0 : rip);
     if (only_read) {
       states_->MakeReadOnly(touch.run.start, touch.run.end);
       return PageState::kReadOnly;
@@ -273,8 +273,8 @@ void AddressSpace::PrepareWalk(Carrier& carrier, const PageRun& claimed, bool wr
 }
 
 FaultVerdict AddressSpace::MapTouched(Carrier& carrier, std::uint64_t address, bool write,
-                                      RegionMap::iterator region) {
-  if (TouchTracked(carrier, address, write, region) == PageState::kShared)
+                                      RegionMap::iterator region, std::uint64_t rip) {
+  if (TouchTracked(carrier, address, write, region, rip) == PageState::kShared)
     return FaultVerdict::kShared;
   // As much as a claim may be long, to either side.
   const std::uint64_t block = AlignDown(address, kLargePageSize);
@@ -435,7 +435,7 @@ std::vector<Range> AddressSpace::CheckedParts(Carrier& carrier, std::uint64_t ad
     const auto region = FindRegion(at);
     PageState state = PageState::kUntracked;
     if (region != regions_.end() && region->second.Trackable())
-      state = TouchTracked(carrier, at, write, region);
+      state = TouchTracked(carrier, at, write, region, 0);
     const bool cold = states_->policy() == SharingPolicy::kAdaptive && !carrier.native();
     if (state == PageState::kShared || (cold && state != PageState::kUntracked)) {
       if (!parts.empty() && parts.back().end == at) {

@@ -238,6 +238,11 @@ std::uint64_t TerminalKey(int fd, dev_t device) {
   return is_master ? kTerminalKeys | number : 0;
 }
 
+// The argument that is a descriptor.
+int DescriptorIn(const SystemCall& call, unsigned argument) {
+  return static_cast<int>(call.arguments[argument]);
+}
+
 // The object behind a descriptor that carries data from one thread to another; 0: none.
 std::uint64_t DescriptorKey(int fd, Way way) {
   struct stat status {};
@@ -245,11 +250,12 @@ std::uint64_t DescriptorKey(int fd, Way way) {
   if (S_ISFIFO(status.st_mode)) return FileKey(status);
   if (S_ISSOCK(status.st_mode)) return SocketKey(fd, status.st_ino, way);
   if (S_ISCHR(status.st_mode)) return TerminalKey(fd, status.st_rdev);
-  // Event counters and the like share one inode without a type.
+  // Event counters and the like are inodes without a type.
   if ((status.st_mode & S_IFMT) == 0) {
-    const auto counter = EventCounter(fd);
-    return counter ? kEventKeys | kCounterBit | *counter
-                   : kEventKeys | static_cast<std::uint64_t>(fd);
+    if (const auto counter = EventCounter(fd)) return kEventKeys | kCounterBit | *counter;
+    const bool tells_of_process =
+        way == Way::kIn && LinkTarget(DescriptorLink(fd)) == "anon_inode:[pidfd]";
+    return tells_of_process ? kChildKey : kEventKeys | static_cast<std::uint64_t>(fd);
   }
   return 0;
 }
@@ -310,9 +316,6 @@ sockaddr_storage NamedAddress(const SystemCall& call) {
 
 // What the call gives data to; 0: nothing that hands it on.
 std::uint64_t KeySentTo(const SystemCall& call) {
-  const auto descriptor = [&](unsigned argument) {
-    return static_cast<int>(call.arguments[argument]);
-  };
   switch (call.number) {
     case SYS_write:
     case SYS_writev:
@@ -323,23 +326,23 @@ std::uint64_t KeySentTo(const SystemCall& call) {
     case SYS_epoll_ctl:
     case SYS_timerfd_settime:
     case SYS_io_uring_enter:
-      return DescriptorKey(descriptor(0), Way::kOut);
+      return DescriptorKey(DescriptorIn(call, 0), Way::kOut);
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg: {
-      const std::uint64_t key = DescriptorKey(descriptor(0), Way::kOut);
+      const std::uint64_t key = DescriptorKey(DescriptorIn(call, 0), Way::kOut);
       return key != 0 ? key : DatagramKey(NamedAddress(call));
     }
     case SYS_connect:
       return MeetingKey(AddressToConnect(call));
     case SYS_listen:
-      return OwnListeningKey(descriptor(0));
+      return OwnListeningKey(DescriptorIn(call, 0));
     case SYS_tee:
-      return DescriptorKey(descriptor(1), Way::kOut);
+      return DescriptorKey(DescriptorIn(call, 1), Way::kOut);
     case SYS_splice:
-      return DescriptorKey(descriptor(2), Way::kOut);
+      return DescriptorKey(DescriptorIn(call, 2), Way::kOut);
     case SYS_mq_timedsend:
-      return MessageQueueKey(descriptor(0));
+      return MessageQueueKey(DescriptorIn(call, 0));
     default:
       return 0;
   }
@@ -347,13 +350,10 @@ std::uint64_t KeySentTo(const SystemCall& call) {
 
 // What it takes data from.
 std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
-  const auto descriptor = [&](unsigned argument) {
-    return static_cast<int>(call.arguments[argument]);
-  };
   switch (call.number) {
     case SYS_accept:
     case SYS_accept4:
-      return OwnMeetingKey(result >= 0 ? static_cast<int>(result) : descriptor(0));
+      return OwnMeetingKey(result >= 0 ? static_cast<int>(result) : DescriptorIn(call, 0));
     case SYS_connect:
       return ListeningKey(AddressToConnect(call));
     case SYS_read:
@@ -364,31 +364,32 @@ std::uint64_t KeyReceivedFrom(const SystemCall& call, long result) {
     case SYS_recvmmsg:
     case SYS_splice:
     case SYS_tee:
-      return DescriptorKey(descriptor(0), Way::kIn);  // also of nothing: it was closed before
+      return DescriptorKey(DescriptorIn(call, 0),
+                           Way::kIn);  // also of nothing: it was closed before
     case SYS_write:
     case SYS_writev:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
       // Who hears that nobody will read it comes after the end.
-      return result < 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
+      return result < 0 ? DescriptorKey(DescriptorIn(call, 0), Way::kIn) : 0;
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2:
-      return result > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
+      return result > 0 ? DescriptorKey(DescriptorIn(call, 0), Way::kIn) : 0;
     case SYS_io_uring_enter:
       // It was to wait for completions.
-      return call.arguments[2] > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
+      return call.arguments[2] > 0 ? DescriptorKey(DescriptorIn(call, 0), Way::kIn) : 0;
     case SYS_sendfile:
-      return DescriptorKey(descriptor(1), Way::kIn);
+      return DescriptorKey(DescriptorIn(call, 1), Way::kIn);
     case SYS_ioctl: {
       // How much there is to be read: something.
       int size = 0;
       const bool tells = call.arguments[1] == FIONREAD && ReadGuest(call.arguments[2], size);
-      return tells && size > 0 ? DescriptorKey(descriptor(0), Way::kIn) : 0;
+      return tells && size > 0 ? DescriptorKey(DescriptorIn(call, 0), Way::kIn) : 0;
     }
     case SYS_mq_timedreceive:
-      return MessageQueueKey(descriptor(0));
+      return MessageQueueKey(DescriptorIn(call, 0));
     default:
       return 0;
   }
@@ -414,7 +415,7 @@ void NoteEpollControl(const SystemCall& call) {
       !ReadGuest(call.arguments[3], event)) {
     return;
   }
-  const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]), Way::kIn);
+  const std::uint64_t key = DescriptorKey(DescriptorIn(call, 0), Way::kIn);
   const auto descriptor = static_cast<int>(call.arguments[2]);
   const std::uint64_t data = event.data.u64;
   const std::lock_guard lock(epoll_mutex);
@@ -443,7 +444,7 @@ std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(result), kMost));
     if (!ReadGuest(call.arguments[1], events.data(), events.size() * sizeof(epoll_event)))
       return ready;
-    const std::uint64_t key = DescriptorKey(static_cast<int>(call.arguments[0]), Way::kIn);
+    const std::uint64_t key = DescriptorKey(DescriptorIn(call, 0), Way::kIn);
     const std::lock_guard lock(epoll_mutex);
     const auto instance = epoll_instances.find(key);
     if (instance == epoll_instances.end()) return ready;
@@ -472,19 +473,12 @@ std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
   return ready;
 }
 
-// Whether it tells of a process's end (pidfd_open).
-bool IsOfProcess(int fd) {
-  const std::string target = LinkTarget(DescriptorLink(fd));
-  return target == "anon_inode:[pidfd]" || target.starts_with("pidfd:");  // since Linux 6.9
-}
-
 // The signals that a read from a signal descriptor brought.
 std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
   if (call.number != SYS_read || result <= 0 || result % sizeof(signalfd_siginfo) != 0)
     return signals;
-  if (LinkTarget(DescriptorLink(static_cast<int>(call.arguments[0]))) != "anon_inode:[signalfd]")
-    return signals;
+  if (LinkTarget(DescriptorLink(DescriptorIn(call, 0))) != "anon_inode:[signalfd]") return signals;
   std::vector<signalfd_siginfo> entries(static_cast<std::size_t>(result) /
                                         sizeof(signalfd_siginfo));
   if (!ReadGuest(call.arguments[1], entries.data(), static_cast<std::size_t>(result)))
@@ -553,16 +547,13 @@ bool MakesDescriptor(const SystemCall& call) {
 
 // The descriptors that the call closes.
 std::vector<int> ClosedDescriptors(const SystemCall& call) {
-  const auto descriptor = [&](unsigned argument) {
-    return static_cast<int>(call.arguments[argument]);
-  };
   switch (call.number) {
     case SYS_close:
-      return {descriptor(0)};
+      return {DescriptorIn(call, 0)};
     case SYS_dup2:
     case SYS_dup3:
-      if (descriptor(0) == descriptor(1)) return {};
-      return {descriptor(1)};
+      if (DescriptorIn(call, 0) == DescriptorIn(call, 1)) return {};
+      return {DescriptorIn(call, 1)};
     case SYS_close_range: {
       if ((call.arguments[2] & CLOSE_RANGE_CLOEXEC) != 0) return {};
       constexpr std::uint64_t kMost = 1 << 16;  // to look at each takes 0.1 us
@@ -654,11 +645,16 @@ bool MakesProcess(const SystemCall& call) {
   return (flags & CLONE_THREAD) == 0;
 }
 
+// `key`: 0: there is none.
+void TellEdge(GuestThread& thread, EventKind kind, std::uint64_t key) {
+  if (key != 0) thread.process().tracking()->OnEdge(thread.carrier(), kind, key);
+}
+
 void ReportDescriptor(GuestThread& thread, const SystemCall& call) {
   Tracking& tracking = *thread.process().tracking();
   const bool closes = call.number == SYS_close;
   const bool uses = UsesDescriptor(call.number);
-  const auto descriptor = static_cast<int>(call.arguments[0]);
+  const auto descriptor = DescriptorIn(call, 0);
   if ((closes || uses) && descriptor >= 0)
     tracking.CheckDescriptor(thread.carrier(), closes, descriptor, thread.Registers());
   // A use of the other number, as it is done on purpose where threads may use what it meant before,
@@ -685,18 +681,13 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   if (!tracking->active()) return;
   ReportBuffers(thread, call, false, 0);
   ReportDescriptor(thread, call);
-  const auto publish = [&](std::uint64_t key) {
-    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
-  };
+  const auto publish = [&](std::uint64_t key) { TellEdge(thread, EventKind::kHappensBefore, key); };
   const auto send_to = [&](std::uint64_t key) {
     publish(key);
     if (key != 0 && kernel_may_signal) publish(kKernelSignalKey);
   };
   // What is there already is handed on with all that came before it.
-  if (HandsOn(call.number)) {
-    if (const std::uint64_t key = KeyReceivedFrom(call, 0); key != 0)
-      tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
-  }
+  if (HandsOn(call.number)) TellEdge(thread, EventKind::kHappensAfter, KeyReceivedFrom(call, 0));
   send_to(KeySentTo(call));
   for (const int closed : ClosedDescriptors(call)) {
     send_to(DescriptorKey(closed, Way::kOut));
@@ -707,7 +698,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   // A lock for reading may have been one for writing.
   if (const FileLock lock = FileLockOf(call);
       lock == FileLock::kGivenBack || lock == FileLock::kTakenForReading) {
-    publish(FileLockKey(static_cast<int>(call.arguments[0])));
+    publish(FileLockKey(DescriptorIn(call, 0)));
   }
   switch (call.number) {
     case SYS_kill:
@@ -771,20 +762,18 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
 void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long result) {
   Tracking* const tracking = thread.process().tracking();
   if (tracking == nullptr || thread.is_vfork_child) return;
-  const auto join = [&](std::uint64_t key) {
-    if (key != 0) tracking->OnEdge(thread.carrier(), EventKind::kHappensAfter, key);
-  };
+  const auto join = [&](std::uint64_t key) { TellEdge(thread, EventKind::kHappensAfter, key); };
   if (result < 0) {
     if (tracking->active() && TellsOfEnd(result)) join(KeyReceivedFrom(call, result));
     return;
   }
   if (call.number == SYS_socketpair) {
-    int ends[2] = {-1, -1};
-    if (ReadGuest(call.arguments[3], ends)) NoteSocketPair(ends[0], ends[1]);
+    if (const auto ends = NewDescriptors(call, result); !ends.empty())
+      NoteSocketPair(ends[0], ends[1]);
   }
   if (call.number == SYS_accept || call.number == SYS_accept4)
     NoteConnection(static_cast<int>(result));
-  if (call.number == SYS_connect) NoteConnection(static_cast<int>(call.arguments[0]));
+  if (call.number == SYS_connect) NoteConnection(DescriptorIn(call, 0));
   const FileLock lock = FileLockOf(call);
   const bool locks = lock == FileLock::kTaken || lock == FileLock::kTakenForReading;
   if (locks) files_are_locked = true;
@@ -795,17 +784,10 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   }
   join(KeyReceivedFrom(call, result));
   // What came while it waited.
-  if (HandsOn(call.number)) {
-    if (const std::uint64_t key = KeySentTo(call); key != 0)
-      tracking->OnEdge(thread.carrier(), EventKind::kHappensBefore, key);
-  }
-  if (locks) join(FileLockKey(static_cast<int>(call.arguments[0])));
-  for (const int descriptor : ReadyDescriptors(call, result)) {
-    const std::uint64_t key = DescriptorKey(descriptor, Way::kIn);
-    join(key);
-    const bool may_be_of_process = (key & ~kKeyBits & ~kEventKeys) == 0 && (key & kCounterBit) == 0;
-    if (may_be_of_process && IsOfProcess(descriptor)) join(kChildKey);
-  }
+  if (HandsOn(call.number)) TellEdge(thread, EventKind::kHappensBefore, KeySentTo(call));
+  if (locks) join(FileLockKey(DescriptorIn(call, 0)));
+  for (const int descriptor : ReadyDescriptors(call, result))
+    join(DescriptorKey(descriptor, Way::kIn));
   for (const int signal : SignalsRead(call, result)) {
     join(SignalKey(signal));
     join(kKernelSignalKey);

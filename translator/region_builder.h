@@ -338,6 +338,8 @@ class RegionBuilder {
   // Whether the agent finds out by the registers what the instruction touches, and tells of that as
   // of other accesses; else the monitor does.
   static bool IsToldByElements(const Item& item);
+  // In the cache, with what the agent needs for that.
+  const AccessSite* Place(const Item& item, const AccessSite& site);
   ElementSites ElementSitesOf(const Item& item, const AccessSite& all) const;
   AccessSite SiteOf(const Item& item, const MemoryOperand& operand) const;
   // Of all that the instruction touches, which its registers tell.

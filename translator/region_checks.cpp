@@ -420,14 +420,6 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
   const bool simple = IsSimple(operands[0]);
   AccessSite site = simple ? SiteOf(item, operands[0]) : SiteByRegisters(item);
   site.done = true;
-  const AccessSite* placed = nullptr;
-  if (IsToldByElements(item)) {
-    ElementSites sites = ElementSitesOf(item, site);
-    sites.element.done = true;
-    placed = &cache_.NewSites(sites)->all;
-  } else {
-    placed = cache_.NewSite(site);
-  }
   // Its address is still in CacheThread::access_address, or has yet to be told: nobody may come in
   // between.
   state_.unrecoverable = true;
@@ -435,7 +427,7 @@ void RegionBuilder::EmitAfterAtomic(const Item& item) {
   if (!simple) RestoreAll();
   ToSlowStack();
   out_.Bytes({0x68});  // push $imm32
-  out_.Imm32(AddressOf(placed));
+  out_.Imm32(AddressOf(Place(item, site)));
   out_.CallTo(simple ? cache_.slow_stub_ : cache_.full_slow_stub_);
   state_.unrecoverable = false;
   FromSlowStack();
@@ -608,11 +600,15 @@ void RegionBuilder::EmitChecks(const Item& item) {
       site.write |= operand.writes;
     }
   }
-  const std::uint64_t stub =
-      NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_;
-  EmitSlowCall(IsToldByElements(item) ? &cache_.NewSites(ElementSitesOf(item, site))->all
-                                      : cache_.NewSite(site),
-               stub);
+  EmitSlowCall(Place(item, site),
+               NeedsVectors(item.in) ? cache_.vector_slow_stub_ : cache_.full_slow_stub_);
+}
+
+const AccessSite* RegionBuilder::Place(const Item& item, const AccessSite& site) {
+  if (!IsToldByElements(item)) return cache_.NewSite(site);
+  ElementSites sites = ElementSitesOf(item, site);
+  sites.element.done = site.done;
+  return &cache_.NewSites(sites)->all;
 }
 
 bool RegionBuilder::IsToldByElements(const Item& item) {

@@ -233,13 +233,13 @@ static void LeaveBarrier(struct Team* team, uint64_t threads, uint64_t ip) {
   Receive(&fulfilled, ip);
 }
 
-#define BARRIER(name)                                                            \
-  WRAPPER void name(void) {                                                      \
+#define BARRIER(name, parameters, arguments, waits)                              \
+  WRAPPER void name parameters {                                                 \
     REQUIRE(name);                                                               \
-    struct Team* team = runtime.agent ? CurrentTeam() : NULL;                    \
+    struct Team* team = runtime.agent && (waits) ? CurrentTeam() : NULL;         \
     uint64_t threads = team ? TeamSize() : 0;                                    \
     if (team) UseAsKey(TRAPLINE_BARRIER_ENTER, &team->barrier, threads, CALLER); \
-    real.name();                                                                 \
+    real.name arguments;                                                         \
     if (team) LeaveBarrier(team, threads, CALLER);                               \
   }
 
@@ -254,23 +254,15 @@ static void LeaveBarrier(struct Team* team, uint64_t threads, uint64_t ip) {
     return cancelled;                                                      \
   }
 
-BARRIER(GOMP_barrier)
-BARRIER(GOMP_loop_end)
-BARRIER(GOMP_sections_end)
+BARRIER(GOMP_barrier, (void), (), true)
+BARRIER(GOMP_loop_end, (void), (), true)
+BARRIER(GOMP_sections_end, (void), (), true)
+/* The end of a construct whose reduction tasks take part in: one thread has combined the parts
+ * since the construct's own barrier, and all wait for that here. */
+BARRIER(GOMP_workshare_task_reduction_unregister, (bool cancelled), (cancelled), !cancelled)
 CANCELLABLE_BARRIER(GOMP_barrier_cancel)
 CANCELLABLE_BARRIER(GOMP_loop_end_cancel)
 CANCELLABLE_BARRIER(GOMP_sections_end_cancel)
-
-/* The end of a construct whose reduction tasks take part in: one thread has combined the parts
- * since the construct's own barrier, and all wait for that here. */
-WRAPPER void GOMP_workshare_task_reduction_unregister(bool cancelled) {
-  REQUIRE(GOMP_workshare_task_reduction_unregister);
-  struct Team* team = runtime.agent && !cancelled ? CurrentTeam() : NULL;
-  uint64_t threads = team ? TeamSize() : 0;
-  if (team) UseAsKey(TRAPLINE_BARRIER_ENTER, &team->barrier, threads, CALLER);
-  real.GOMP_workshare_task_reduction_unregister(cancelled);
-  if (team) LeaveBarrier(team, threads, CALLER);
-}
 
 /* -- Order within a team: from who gives to who takes after it -- */
 
