@@ -44,8 +44,9 @@ BareCode BareCodeFinder::At(const ElfFile& file, const ElfSymbols* symbols, Debu
   if (function != nullptr ? IsRustFunction(function->name) : HasRustMark(file))
     return BareCode::kRust;
   if (!NeedsTbb(file)) return BareCode::kAny;
-  return function == nullptr || IsTbbFunction(function->name) ? BareCode::kTbb
-                                                              : BareCode::kMayInlineTbb;
+  if (function == nullptr) return BareCode::kTbb;
+  if (IsParallelOr(function->name)) return BareCode::kParallelOr;
+  return IsTbbFunction(function->name) ? BareCode::kTbb : BareCode::kMayInlineTbb;
 }
 
 }  // namespace trapline

@@ -14,8 +14,8 @@ class ElfSymbols;
 // does where it has made one of several places'. Else: whether it was Rust (by the name of the
 // function, or, without symbols, by the compiler's marks), or oneTBB's headers may be inlined there
 // (the file needs the library), or the code lies in a function of theirs, or in one that may be,
-// for want of symbols.
-enum class BareCode : std::uint8_t { kNo, kNoLine, kAny, kRust, kMayInlineTbb, kTbb };
+// for want of symbols; or in one that IsParallelOr.
+enum class BareCode : std::uint8_t { kNo, kNoLine, kAny, kRust, kMayInlineTbb, kTbb, kParallelOr };
 constexpr bool LacksDebugInfo(BareCode code) {
   return code != BareCode::kNo && code != BareCode::kNoLine;
 }

@@ -68,6 +68,10 @@ bool IsTbbFunction(std::string_view name) {
   return TakePrefix(&name) && TakeName(&name) == "tbb" && TakeDetail(&name);
 }
 
+bool IsParallelOr(std::string_view name) {
+  return name.find("10__internal13__parallel_orI") != std::string_view::npos;
+}
+
 bool IsSynchronisingFunction(std::string_view name) {
   if (StartsWithOne(name, kOthers)) return true;
   if (!TakePrefix(&name)) return false;

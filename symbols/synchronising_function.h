@@ -17,6 +17,11 @@ bool IsSynchronisingFunction(std::string_view name);
 // tasks and the bodies of loops may be inlined there.
 bool IsTbbFunction(std::string_view name);
 
+// Whether `name` is that of such a function for which libstdc++'s parallel algorithms look whether
+// any element is what they look for (any_of, equal, is_sorted and the like), or of one that they
+// have for it.
+bool IsParallelOr(std::string_view name);
+
 // Whether `name` is one that rustc gives to a Rust function: of the legacy or the v0 mangling.
 bool IsRustFunction(std::string_view name);
 

@@ -110,8 +110,8 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
       case Presumption::kWaitedFor:
         return "no debug info: a loop that does nothing else waits for the word";
       case Presumption::kTbbRelaxed:
-        return "oneTBB without debug info: a relaxed operation of its headers, by the "
-               "instruction's form";
+        return "oneTBB without debug info: a relaxed operation of its headers or of libstdc++'s "
+               "parallel algorithms, by the instruction's form";
     }
   }
   const std::string what = name.empty() ? "the word" : fmt::format("'{}'", name);

@@ -54,6 +54,12 @@ class AtomicPlaces {
     return presumed != presumed_.end() && presumed->second != Presumption::kTbbRelaxed;
   }
 
+  // Whether they were taken so because a loop waits for the word.
+  bool IsWaitedFor(std::uint64_t ip) const {
+    const auto presumed = presumed_.find(ip);
+    return presumed != presumed_.end() && presumed->second == Presumption::kWaitedFor;
+  }
+
   // Whether Note does anything. Thread-safe.
   bool explains() const { return options_.explain; }
   // A plain load or store at `ip` was taken for atomic.

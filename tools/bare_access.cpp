@@ -9,16 +9,19 @@ namespace trapline {
 namespace {
 
 bool MayInlineTbb(BareCode code) {
-  return code == BareCode::kMayInlineTbb || code == BareCode::kTbb;
+  return code == BareCode::kMayInlineTbb || code == BareCode::kTbb || code == BareCode::kParallelOr;
 }
 
-// Whether it may be the load or the store by which oneTBB's loops tell whether a half of their
-// range was stolen, which is relaxed: m_child_stolen of tree_node, whose place is part of the
-// library's binary interface.
-bool MayBeTbbFlag(const Instruction& instruction) {
-  constexpr std::int64_t kPlace = 0x18;
+// Whether it may be a load or a store of a flag that is only ever set to a number, and is relaxed:
+// that by which oneTBB's loops tell whether a half of their range was stolen, m_child_stolen of
+// tree_node, whose place is part of the library's binary interface; or the one that says in
+// libstdc++'s parallel algorithms that what they look for was found.
+bool MayBeTbbFlag(const Instruction& instruction, BareCode code) {
+  constexpr std::int64_t kPlaceOfStolen = 0x18;
   const MemoryOperand& operand = instruction.operands[0];
-  return operand.size == 1 && operand.displacement == kPlace && operand.index == kNoRegister &&
+  const bool may_be_of_code = code == BareCode::kParallelOr ||
+                              (code == BareCode::kTbb && operand.displacement == kPlaceOfStolen);
+  return may_be_of_code && operand.size == 1 && operand.index == kNoRegister &&
          operand.base != kNoRegister && operand.base != kRip && operand.base != kRsp &&
          operand.segment == Segment::kNone &&
          (!operand.writes || (!operand.reads && instruction.immediate_size == 1));
@@ -36,7 +39,7 @@ BareAccess BareAccessOf(const Instruction& instruction, std::uint64_t ip, BareCo
   return {.code = code,
           .writes = operand.writes,
           .updates = updates,
-          .may_be_tbb_flag = MayBeTbbFlag(instruction),
+          .may_be_tbb_flag = MayBeTbbFlag(instruction, code),
           .waits = !operand.writes && loops.Repeat(ip),
           .size = operand.size};
 }
@@ -82,13 +85,14 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     return {};
   }
   bool meets_atomic = false, is_rust = true, is_tbb_flag = true, may_store = true, orders = true;
-  bool is_waited_for = false, is_polled = false, is_merged = false;
+  bool is_waited_for = false, is_polled = false, is_merged = false, meets_presumed = false;
   for (const auto& [access, bare] :
        {std::pair(&first, &first_bare), std::pair(&second, &second_bare)}) {
     is_waited_for = is_waited_for || (bare->waits && !IsWrite(access->kind));
     is_polled = is_polled || (bare->waits && access->kind == EventKind::kAtomicRead);
     if (IsAtomic(access->kind)) {
       meets_atomic = true;
+      meets_presumed = meets_presumed || (bare->writes && !bare->updates && IsWrite(access->kind));
       continue;
     }
     // What the runtime or the system does for its caller is no instruction of the caller's.
@@ -101,14 +105,15 @@ Judgement JudgeMeeting(const Access& first, const BareAccess& first_bare, const 
     is_merged = bare->code == BareCode::kNoLine;
     may_store = may_store && (!bare->writes || MayInlineTbb(bare->code) || is_merged);
     orders = orders && !bare->updates;
-    is_tbb_flag = is_tbb_flag && bare->code == BareCode::kTbb && bare->may_be_tbb_flag;
+    is_tbb_flag = is_tbb_flag && bare->may_be_tbb_flag;
   }
   if (is_rust) return {Meeting::kMutualOrder, Presumption::kRust};
   if (is_waited_for && orders)
     return {is_polled ? Meeting::kPolled : Meeting::kOrder, Presumption::kWaitedFor};
   if (meets_atomic && may_store) {
     if (!orders) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
-    return {Meeting::kOrder, is_merged ? Presumption::kMergedStore : Presumption::kMetAtomic};
+    const Presumption met = meets_presumed ? Presumption::kWaitedFor : Presumption::kMetAtomic;
+    return {Meeting::kOrder, is_merged ? Presumption::kMergedStore : met};
   }
   if (is_tbb_flag) return {Meeting::kNoOrder, Presumption::kTbbRelaxed};
   return {};

@@ -19,7 +19,9 @@ struct BareAccess {
   BareCode code = BareCode::kNo;
   bool writes = false, updates = false;
   bool may_be_tbb_flag = false;
-  bool waits = false;  // a load: in a loop that does nothing else (WaitingLoops)
+  // A load: in a loop that does nothing else (WaitingLoops), or of a word that was found to be
+  // waited for so elsewhere (kWaitedFor).
+  bool waits = false;
   std::uint32_t size = 0;
 };
 
@@ -37,7 +39,7 @@ enum class Presumption : std::uint8_t {
   kMetAtomic,    // an atomic operation was there that nothing orders
   kMergedStore,  // likewise, and it has no line, though there is debug info
   kRust,         // only unsafe code would race there
-  kWaitedFor,    // a loop waits for it
+  kWaitedFor,    // a loop waits for the word, this one or another
 };
 
 struct Judgement {

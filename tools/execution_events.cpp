@@ -1029,7 +1029,10 @@ Meeting ExecutionEvents::JudgeAlone(const Access& first, const Access& second) {
   };
   const auto bare_of = [&](const Access& access) -> BareAccess {
     if (is_said_plain(access)) return {};
-    return BareAccessAt(access.ip);
+    BareAccess bare = BareAccessAt(access.ip);
+    const std::lock_guard lock(said_mutex_);
+    bare.waits = bare.waits || (!IsWrite(access.kind) && atomics_.IsWaitedFor(access.ip));
+    return bare;
   };
   const Judgement judgement = JudgeMeeting(first, bare_of(first), second, bare_of(second));
   if (judgement.meeting == Meeting::kRace) {

@@ -80,6 +80,16 @@ class BareAccesses {
   BareAccesses(LogSymbolizer& symbolizer, const std::vector<std::string>& plain)
       : symbolizer_(symbolizer), plain_("--plain", plain, use_) {}
 
+  Meeting Judge(const Access& first, const Access& second) {
+    const Judgement judgement = JudgeMeeting(first, Of(first), second, Of(second));
+    if (judgement.meeting != Meeting::kRace && judgement.why == Presumption::kWaitedFor) {
+      for (const Access& access : {first, second})
+        known_[access.ip].waits |= !IsWrite(access.kind) && !IsAtomic(access.kind);
+    }
+    return judgement.meeting;
+  }
+
+ private:
   BareAccess Of(const Access& access) {
     const auto [known, is_new] = known_.try_emplace(access.ip);
     if (is_new) known->second = At(access.ip);
@@ -87,7 +97,6 @@ class BareAccesses {
                                                                               : known->second;
   }
 
- private:
   BareAccess At(std::uint64_t ip) {
     std::array<unsigned char, kMaximumInstructionLength> bytes{};
     if (symbolizer_.ReadCode(ip, bytes.data(), bytes.size()) == 0) return {};
@@ -166,7 +175,7 @@ int Run(const Arguments& arguments) {
   LogSymbolizer symbolizer(index.metadata().modules, !arguments.no_symbols);
   BareAccesses bare_accesses(symbolizer, index.metadata().plain);
   options.ordering_rule = [&bare_accesses](const Access& first, const Access& second) {
-    return JudgeMeeting(first, bare_accesses.Of(first), second, bare_accesses.Of(second)).meeting;
+    return bare_accesses.Judge(first, second);
   };
   ReplayResult result;
   const Status status = Replay(index, options, &result);

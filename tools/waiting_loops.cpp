@@ -24,6 +24,7 @@ constexpr std::size_t kMostNodes = 64;
 
 constexpr unsigned kAllRegisters = 0xffff;
 
+// Or tells what time it is.
 bool LetsTimePass(std::string_view function) {
   static constexpr std::string_view kNames[] = {"SDL_Delay",
                                                 "_ZN5boost11this_thread5yieldEv",
@@ -31,37 +32,58 @@ bool LetsTimePass(std::string_view function) {
                                                 "_ZN7QThread5sleepEm",
                                                 "_ZN7QThread6msleepEm",
                                                 "_ZN7QThread6usleepEm",
+                                                "_ZNSt6chrono3_V212steady_clock3nowEv",
+                                                "_ZNSt6chrono3_V212system_clock3nowEv",
+                                                "__clock_gettime",
                                                 "__clock_nanosleep",
                                                 "__errno_location",
+                                                "__gettimeofday",
                                                 "__nanosleep",
                                                 "__sched_yield",
                                                 "apr_sleep",
                                                 "apr_thread_yield",
+                                                "clock_gettime",
                                                 "clock_nanosleep",
+                                                "g_get_monotonic_time",
                                                 "g_thread_yield",
                                                 "g_usleep",
+                                                "gettimeofday",
                                                 "nanosleep",
                                                 "pthread_yield",
                                                 "sched_yield",
                                                 "sleep",
                                                 "thrd_sleep",
                                                 "thrd_yield",
+                                                "time",
                                                 "usleep",
                                                 "uv_sleep"};
+  static_assert(std::ranges::is_sorted(kNames));
   // With a version, a hash or types behind.
   static constexpr std::string_view kStarts[] = {
-      "AbslInternalSleepFor", "_ZN3std6thread5sleep17h", "_ZN3std6thread9yield_now17h",
-      "_ZN5boost11this_thread21no_interruption_point6hidden", "_ZNSt11this_thread11__sleep_for"};
+      "AbslInternalSleepFor",
+      "_ZN3std4time7Instant3now17h",
+      "_ZN3std6thread5sleep17h",
+      "_ZN3std6thread9yield_now17h",
+      "_ZN5boost11this_thread21no_interruption_point6hidden",
+      "_ZNSt11this_thread11__sleep_for"};
   // Of Rust's newer mangling, with a hash ahead.
   static constexpr std::string_view kEnds[] = {"3std6thread5sleep", "3std6thread9functions5sleep",
                                                "3std6thread9functions9yield_now",
-                                               "3std6thread9yield_now"};
+                                               "3std6thread9yield_now", "7Instant3now"};
   return std::ranges::binary_search(kNames, function) ||
          std::ranges::any_of(kStarts,
                              [&](std::string_view start) { return function.starts_with(start); }) ||
          (function.starts_with("_RNv") && std::ranges::any_of(kEnds, [&](std::string_view end) {
             return function.ends_with(end);
           }));
+}
+
+// What is called around a sleep, by those who have waited for long; by itself it tells nothing.
+bool Sleeps(std::string_view function) {
+  static constexpr std::string_view kNames[] = {"pthread_cond_signal", "pthread_cond_timedwait",
+                                                "pthread_cond_wait", "pthread_mutex_lock",
+                                                "pthread_mutex_unlock"};
+  return std::ranges::binary_search(kNames, function);
 }
 
 unsigned Bit(std::uint8_t reg) { return reg < 16 ? 1u << reg : 0; }
@@ -71,6 +93,13 @@ template <class Visit>
 void ForEach(Nodes nodes, Visit&& visit) {
   for (; nodes != 0; nodes &= nodes - 1) visit(static_cast<std::size_t>(std::countr_zero(nodes)));
 }
+
+// What is called.
+enum class Callee : std::uint8_t {
+  kOther,
+  kSleeps,  // on the way to a loop that waits
+  kWaits,   // in such a loop
+};
 
 struct Node {
   Step step;
@@ -153,25 +182,29 @@ StackPlace PlaceOnStack(const Instruction& in) {
   return is_stack ? StackPlace{operand.base, operand.displacement} : StackPlace();
 }
 
-// Whether a branch soon behind it, on the straight way, depends on what it loads.
+// Where a conditional branch leads to.
+using Ways = std::array<std::uint64_t, 2>;
+
+// The branch soon behind the load, on the straight way, that depends on what it loads.
 template <class At>
-bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at) {
+std::optional<Ways> EndByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at) {
   constexpr int kMostInstructions = 8;
   bool flags = SetsFlags(load);
   unsigned values = MaybeWrittenRegisters(load);
   StackPlace stored;
-  if (values == kAllRegisters) return false;
+  if (values == kAllRegisters) return std::nullopt;
   std::uint64_t at = ip + load.length;
   for (int i = 0; i < kMostInstructions && (flags || values != 0 || stored.base != kNoRegister);
        ++i) {
     const std::optional<Instruction> next = instruction_at(at);
-    if (!next) return false;
-    at = next->branch == Branch::kJump ? next->target : at + next->length;
+    if (!next) return std::nullopt;
+    const std::uint64_t behind = at + next->length;
+    at = next->branch == Branch::kJump ? next->target : behind;
     switch (next->branch) {
       case Branch::kJump:
         continue;
       case Branch::kConditional:
-        if (flags) return true;
+        if (flags) return Ways{behind, next->target};
         continue;
       case Branch::kCall:
       case Branch::kIndirectCall:
@@ -181,7 +214,7 @@ bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at)
       case Branch::kNone:
         break;
       default:
-        return false;
+        return std::nullopt;
     }
     if (IsNothing(*next)) continue;
     const StackPlace place = PlaceOnStack(*next);
@@ -199,7 +232,7 @@ bool EndsByValue(std::uint64_t ip, const Instruction& load, At&& instruction_at)
       stored = {};
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 bool MayBeIt(const Instruction& load) {
@@ -215,55 +248,70 @@ class WaitingLoop {
 
   bool Contains(std::uint64_t ip) {
     const auto load = At(ip);
-    if (!load || !MayBeIt(*load) || !Ends(ip, *load)) return false;
+    if (!load || !MayBeIt(*load)) return false;
+    const auto ways = End(ip, *load);
+    if (!ways) return false;
     load_ = *load;
     load_ip_ = ip;
-    const LoopValues at_first = LoopValues::AtFirst();
-    address_ = at_first.AddressOf({.ip = ip, .instruction = load_}, load_.operands[0]);
-    return Follow(at_first) && Decide();
+    if (IsRepeated()) return true;
+    // The way on from the loop may lead back to it, for another word, or the way back to the load
+    // may do more now and then.
+    return std::ranges::any_of(*ways, [&](std::uint64_t way) {
+      left_ip_ = way;
+      return left_ip_ != load_ip_ && IsRepeated();
+    });
   }
 
  private:
   std::optional<Instruction> At(std::uint64_t ip) const { return loops_.InstructionAt(ip); }
 
-  bool Ends(std::uint64_t ip, const Instruction& load) const {
-    return EndsByValue(ip, load, [this](std::uint64_t at) { return At(at); });
+  std::optional<Ways> End(std::uint64_t ip, const Instruction& load) const {
+    return EndByValue(ip, load, [this](std::uint64_t at) { return At(at); });
   }
 
-  bool CallsWaiting(const Step& step, const LoopValues& values) const {
+  // By the code that is not behind `left_ip_`.
+  bool IsRepeated() {
+    nodes_.clear();
+    changed_ = 0;
+    const LoopValues at_first = LoopValues::AtFirst();
+    address_ = at_first.AddressOf({.ip = load_ip_, .instruction = load_}, load_.operands[0]);
+    return Follow(at_first) && Decide();
+  }
+
+  Callee CalleeOf(const Step& step, const LoopValues& values) const {
     const Instruction& call = step.instruction;
-    if (call.branch != Branch::kIndirectCall) return IsWaiting(call.target, values);
+    if (call.branch != Branch::kIndirectCall) return CalleeAt(call.target, values);
     if (call.modrm_is_memory()) {
       const Location slot = values.AddressOf(step, call.operands[0]);
-      return slot.base.kind == Value::Kind::kNumber && !slot.HasIndex() &&
-             IsWaitingImport(slot.base.plus, values);
+      const bool is_known = slot.base.kind == Value::Kind::kNumber && !slot.HasIndex();
+      return is_known ? ImportAt(slot.base.plus, values) : Callee::kOther;
     }
     const Value& function = values.Of(call.rm());
-    if (function.narrow) return false;
+    if (function.narrow || (function.plus != 0 && function.kind != Value::Kind::kNumber))
+      return Callee::kOther;
     switch (function.kind) {
       case Value::Kind::kNumber:
-        return IsWaiting(function.plus, values);
+        return CalleeAt(function.plus, values);
       case Value::Kind::kLoaded:
-        return function.plus == 0 && IsWaitingImport(function.of, values);
+        return ImportAt(function.of, values);
       case Value::Kind::kRegister:
-        return function.plus == 0 && IsLoadedBefore(static_cast<std::uint8_t>(function.of), values);
+        return LoadedBefore(static_cast<std::uint8_t>(function.of), values);
       default:
-        return false;
+        return Callee::kOther;
     }
   }
 
-  // Whether the register has got such a function's address little ahead of the first load, on the
-  // straight way there.
-  bool IsLoadedBefore(std::uint8_t reg, const LoopValues& values) const {
+  // The function whose address the register has got little ahead of the first load, on the straight
+  // way there.
+  Callee LoadedBefore(std::uint8_t reg, const LoopValues& values) const {
     constexpr std::uint64_t kMostBytes = 96, kLoadLength = 7;
-    if ((kCallerSaved & Bit(reg)) != 0) return false;
+    if ((kCallerSaved & Bit(reg)) != 0) return Callee::kOther;
     for (std::uint64_t back = kLoadLength; back <= kMostBytes; ++back) {
       std::uint64_t at = load_ip_ - back;
       const auto pointer = At(at);
-      if (!pointer || !LoadsPointer(*pointer, reg) ||
-          !IsWaitingImport(PlaceOf(at, *pointer), values)) {
-        continue;
-      }
+      if (!pointer || !LoadsPointer(*pointer, reg)) continue;
+      const Callee loaded = ImportAt(PlaceOf(at, *pointer), values);
+      if (loaded == Callee::kOther) continue;
       for (at += pointer->length; at < load_ip_;) {
         const auto next = At(at);
         const bool goes_on =
@@ -276,9 +324,9 @@ class WaitingLoop {
         }
         at += next->length;
       }
-      if (at == load_ip_) return true;
+      if (at == load_ip_) return loaded;
     }
-    return false;
+    return Callee::kOther;
   }
 
   static bool LoadsPointer(const Instruction& in, std::uint8_t reg) {
@@ -291,28 +339,30 @@ class WaitingLoop {
   }
 
   // What the dynamic linker stores at `slot`.
-  bool IsWaitingImport(std::uint64_t slot, const LoopValues& values) const {
+  Callee ImportAt(std::uint64_t slot, const LoopValues& values) const {
     const StoredAddress stored = source_.import_at(slot);
-    return stored.address != 0 ? IsWaiting(stored.address, values) : Waits(stored.name, values);
+    return stored.address != 0 ? CalleeAt(stored.address, values) : Named(stored.name, values);
   }
 
   // By its name, or as a stub of the linker's or what ends by calling another: endbr64, and a jump.
-  bool IsWaiting(std::uint64_t function, const LoopValues& values) const {
+  Callee CalleeAt(std::uint64_t function, const LoopValues& values) const {
     std::uint64_t at = function;
     for (int i = 0; i < 2; ++i) {
       const auto stub = At(at);
       if (!stub) break;
       if (stub->branch == Branch::kIndirectJump) {
-        return stub->base == kRip && stub->operand_count != 0 &&
-               Waits(source_.import_at(PlaceOf(at, *stub)).name, values);
+        if (stub->base != kRip || stub->operand_count == 0) return Callee::kOther;
+        return Named(source_.import_at(PlaceOf(at, *stub)).name, values);
       }
       at += stub->length;
     }
-    return Waits(source_.function_at(function), values);
+    return Named(source_.function_at(function), values);
   }
 
-  static bool Waits(std::string_view function, const LoopValues& values) {
-    return LetsTimePass(function) || (function == "syscall" && CallsFutex(values, kRdi));
+  static Callee Named(std::string_view function, const LoopValues& values) {
+    if (LetsTimePass(function) || (function == "syscall" && CallsFutex(values, kRdi)))
+      return Callee::kWaits;
+    return Sleeps(function) ? Callee::kSleeps : Callee::kOther;
   }
 
   // Whether the number of the system call, which is in that register, is futex's, or comes from
@@ -355,6 +405,7 @@ class WaitingLoop {
 
   // The instruction at `ip`, reached with `values`, as a set; empty when there are too many.
   Nodes Reach(std::uint64_t ip, const LoopValues& values) {
+    if (ip == left_ip_) return 0;
     const auto known = std::ranges::find(nodes_, ip, [](const Node& node) { return node.step.ip; });
     const auto index = static_cast<std::size_t>(known - nodes_.begin());
     if (index == kMostNodes) return 0;
@@ -391,7 +442,7 @@ class WaitingLoop {
         break;
       case Branch::kCall:
       case Branch::kIndirectCall:
-        node.passes = CallsWaiting(node.step, node.before);
+        Judge(node, CalleeOf(node.step, node.before));
         break;
       case Branch::kSyscall:
         node.passes = CallsFutex(node.before, kRax);
@@ -399,6 +450,11 @@ class WaitingLoop {
       default:
         node.passes = false;
     }
+  }
+
+  static void Judge(Node& node, Callee callee) {
+    node.passes = callee != Callee::kOther;
+    node.repeats = callee == Callee::kWaits;
   }
 
   void JudgeOperand(Node& node, const MemoryOperand& operand) const {
@@ -414,7 +470,7 @@ class WaitingLoop {
 
   bool IsLoadOfWord(const Node& node) const {
     const Instruction& in = node.step.instruction;
-    if (!MayBeIt(in) || !Ends(node.step.ip, in)) return false;
+    if (!MayBeIt(in) || !End(node.step.ip, in)) return false;
     return node.step.ip == load_ip_ || (in.operands[0].size == load_.operands[0].size &&
                                         node.address == address_ && address_.IsExact());
   }
@@ -474,7 +530,8 @@ class WaitingLoop {
   const CodeSource& source_;
   Instruction load_;
   std::uint64_t load_ip_ = 0;
-  Location address_;                                         // that it loads from
+  std::uint64_t left_ip_ = 0;  // a way that is not followed; 0: all are
+  Location address_;           // that it loads from
   boost::container::static_vector<Node, kMostNodes> nodes_;  // the load is the first one
   Nodes changed_ = 0;  // are to be followed: more may be reached, or less is known
 };
@@ -507,11 +564,11 @@ bool WaitingLoops::MayRepeat(std::uint64_t ip, std::span<const unsigned char> co
   const auto load = Decode(code, ip);
   if (!load || !MayBeIt(*load)) return false;
   bool goes_on = false;  // behind the end of `code`, or elsewhere
-  const bool ends = EndsByValue(ip, *load, [&](std::uint64_t at) -> std::optional<Instruction> {
+  const auto end = EndByValue(ip, *load, [&](std::uint64_t at) -> std::optional<Instruction> {
     goes_on = at - ip + kMaximumInstructionLength > code.size();
     return goes_on ? std::nullopt : Decode(code.subspan(at - ip), at);
   });
-  return ends || goes_on;
+  return end || goes_on;
 }
 
 }  // namespace trapline

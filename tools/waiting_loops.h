@@ -38,7 +38,8 @@ class WaitingLoops {
   // - that it can end: a branch soon behind it depends on what it loads;
   // - all of whose loads are from addresses that do not change in it;
   // - that stores nothing but what lies on its thread's stack, and calls nothing but functions that
-  //   let time pass or yield the processor, or the kernel's futexes.
+  //   let time pass, tell it or yield the processor, or the kernel's futexes.
+  // The loop may have other ways back that do more, taken now and then: to sleep after a while.
   // Loops that a compiler did not optimise mostly store, and are not found.
   bool Repeat(std::uint64_t ip);
   // False: they do not repeat it, by the little code, some 64 bytes, that begins with it. Much

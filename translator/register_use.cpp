@@ -255,6 +255,10 @@ unsigned WrittenByTwoByte(const Instruction& in) {
     case 0xc3:
     case 0xa3:
       return 0;
+    case 0x31:  // rdtsc
+      return Bit(kRax) | Bit(kRdx);
+    case 0xae:  // fences; with a prefix, of a register, rdfsbase and rdgsbase
+      return in.modrm_is_memory() || in.repeat_prefix == 0 ? 0 : RmBit(in);
     case 0xaf:
     case 0xb6:
     case 0xb7:

@@ -73,6 +73,7 @@ TEST(LoadsForExchange, KnowsWhatIsChangedByItsAddressOrItsValue) {
 }
 
 BareAccess BareStoreOf(BareCode code) { return {.code = code, .writes = true, .size = 4}; }
+BareAccess BareLoad(bool waits) { return {.code = BareCode::kAny, .waits = waits, .size = 4}; }
 
 TEST(JudgeMeeting, StoreWithoutLineThatMeetsAnAtomicLoadOrders) {
   const Judgement judgement =
@@ -94,6 +95,23 @@ TEST(JudgeMeeting, StoreWithoutDebugInfoThatMeetsAnAtomicLoadRaces) {
                          BareStoreOf(BareCode::kAny))
                 .meeting,
             Meeting::kRace);
+}
+
+TEST(JudgeMeeting, LoadThatMeetsAStoreKnownForOneIsOfAWordThatIsWaitedFor) {
+  const Judgement judgement =
+      JudgeMeeting(AccessOf(EventKind::kAtomicWrite), BareStoreOf(BareCode::kAny),
+                   AccessOf(EventKind::kRead), BareLoad(false));
+  EXPECT_EQ(judgement.meeting, Meeting::kOrder);
+  EXPECT_EQ(judgement.why, Presumption::kWaitedFor);
+  EXPECT_EQ(JudgeMeeting(AccessOf(EventKind::kAtomicWrite), {}, AccessOf(EventKind::kRead),
+                         BareLoad(false))
+                .why,
+            Presumption::kMetAtomic)
+      << "an exchange";
+  EXPECT_EQ(JudgeMeeting(AccessOf(EventKind::kAtomicRead), BareLoad(true),
+                         AccessOf(EventKind::kWrite), BareStoreOf(BareCode::kAny))
+                .meeting,
+            Meeting::kPolled);
 }
 
 }  // namespace

@@ -379,6 +379,80 @@ first_of_array: cmpl $0, 3(%rdi)
   cmpl $0, (%rdx)
   je 58b
 59: ret
+# The loop around it changes the address.
+60: mov %rcx, %rdx
+  jmp each_word
+61: nop
+each_word: mov (%rdx), %rax
+  test %rax, %rax
+  jne 61b
+  add $8, %rcx
+  cmp %r15, %rcx
+  jne 60b
+  ret
+# Each word is looked at once.
+62: add $8, %rcx
+once_each_word: mov (%rcx), %rax
+  test %rax, %rax
+  jne 62b
+  add $16, %rcx
+  cmp %r15, %rcx
+  jne once_each_word
+  ret
+# OpenBLAS's: by the time it sleeps, or does something else.
+63: rdtsc
+  mov %eax, %ecx
+sleeps_late: mov (%rbx), %rdx
+  test %rdx, %rdx
+  jne 64f
+  mfence
+  rdtsc
+  sub %ecx, %eax
+  cmp $0x100000, %eax
+  jbe sleeps_late
+  mov %rbp, %rdi
+  call work_stub
+  movl $2, 8(%r15,%r13,8)
+  jmp 63b
+64: call *(%rdx)
+  movq $0, (%rbx)
+  jmp 63b
+# What it looks at again while it sleeps.
+67: rdtsc
+  mov %eax, %ecx
+68: mov (%rbx), %rdx
+  test %rdx, %rdx
+  jne 64b
+  pause
+  rdtsc
+  sub %ecx, %eax
+  cmp $0x100000, %eax
+  jbe 68b
+69: mov %rbp, %rdi
+  call lock_stub
+sleeping: mov (%rbx), %rdx
+  test %rdx, %rdx
+  je 69b
+  mov %rbp, %rdi
+  call lock_stub
+  jmp 67b
+# A predicate under a mutex: no loop without it.
+70: mov %rbp, %rdi
+  call lock_stub
+predicate: mov (%rbx), %rdx
+  test %rdx, %rdx
+  je 70b
+  ret
+# By the clock.
+65: lea 8(%rsp), %rsi
+  call clock_stub
+  mov 8(%rsp), %rax
+  cmp %r12, %rax
+  ja 66f
+until_time: mov (%rbx), %rdx
+  test %rdx, %rdx
+  je 65b
+66: ret
 own_yield: jmp *yield_slot(%rip)
 own_work: jmp *work_slot(%rip)
 yield_function: mov $24, %eax
@@ -388,6 +462,8 @@ yield_stub: endbr64
   jmp *yield_slot(%rip)
 sleep_stub: jmp *sleep_slot(%rip)
 work_stub: jmp *work_slot(%rip)
+clock_stub: jmp *clock_slot(%rip)
+lock_stub: jmp *lock_slot(%rip)
 syscall_stub: jmp *syscall_slot(%rip)
 .popsection
 .pushsection .data
@@ -397,6 +473,8 @@ other: .quad 0
 yield_slot: .quad 0
 sleep_slot: .quad 0
 work_slot: .quad 0
+clock_slot: .quad 0
+lock_slot: .quad 0
 syscall_slot: .quad 0
 own_slot: .quad 0
 own_work_slot: .quad 0
@@ -414,7 +492,8 @@ extern const char yields[], yields_directly[], takes_turn[], takes_turn_again[],
     searches_member[], follows_slowly[], two_places[], moved_places[], unoptimised[],
     other_on_stack[], counts_in_object[], compares_rax[], element[], fixed_element[],
     changed_element[], first_of_array[], called_since[], own_yield[], own_work[], own_slot[],
-    own_work_slot[];
+    own_work_slot[], each_word[], once_each_word[], sleeps_late[], until_time[], clock_slot[],
+    sleeping[], predicate[], lock_slot[];
 }
 
 namespace trapline {
@@ -434,10 +513,10 @@ class WaitingLoopsTest : public testing::Test {
   }
 
   std::map<std::uint64_t, std::string> functions_,
-      imports_ = {{AddressOf(yield_slot), "sched_yield"},
-                  {AddressOf(sleep_slot), "nanosleep"},
-                  {AddressOf(syscall_slot), "syscall"},
-                  {AddressOf(work_slot), "work"}};
+      imports_ = {
+          {AddressOf(yield_slot), "sched_yield"},   {AddressOf(sleep_slot), "nanosleep"},
+          {AddressOf(syscall_slot), "syscall"},     {AddressOf(work_slot), "work"},
+          {AddressOf(clock_slot), "clock_gettime"}, {AddressOf(lock_slot), "pthread_mutex_lock"}};
   std::map<std::uint64_t, std::uint64_t> pointers_ = {
       {AddressOf(own_slot), AddressOf(own_yield)}, {AddressOf(own_work_slot), AddressOf(own_work)}};
   std::uint32_t generation_ = 1;
@@ -479,6 +558,10 @@ TEST_F(WaitingLoopsTest, LoadsOfLoopsThatDoNothingElse) {
   EXPECT_TRUE(Waits(unoptimised));
   EXPECT_TRUE(Waits(compares_rax));
   EXPECT_TRUE(Waits(fixed_element));
+  EXPECT_TRUE(Waits(each_word));
+  EXPECT_TRUE(Waits(sleeps_late));
+  EXPECT_TRUE(Waits(sleeping));
+  EXPECT_TRUE(Waits(until_time));
 }
 
 TEST_F(WaitingLoopsTest, OtherLoads) {
@@ -507,6 +590,8 @@ TEST_F(WaitingLoopsTest, OtherLoads) {
   EXPECT_FALSE(Waits(element));
   EXPECT_FALSE(Waits(changed_element));
   EXPECT_FALSE(Waits(first_of_array));
+  EXPECT_FALSE(Waits(once_each_word));
+  EXPECT_FALSE(Waits(predicate));
 }
 
 TEST_F(WaitingLoopsTest, WhatIsCalledIsKnownByName) {

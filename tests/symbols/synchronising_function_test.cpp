@@ -81,6 +81,15 @@ TEST(TbbFunction, AllOfTheHeaders) {
   }
 }
 
+TEST(ParallelOr, OfTheAlgorithmsThatLookForAny) {
+  EXPECT_TRUE(
+      IsParallelOr("_ZN3tbb6detail2d19start_forIXN6__pstl13__tbb_backend19__parallel_for_"
+                   "bodyIXZNS3_10__internal13__parallel_orIXEE7executeEv"));
+  EXPECT_FALSE(IsParallelOr("_ZN6__pstl10__internal15__parallel_findIXE"));
+  EXPECT_FALSE(IsParallelOr("_ZN4mine13__parallel_orIXE"));
+  EXPECT_FALSE(IsParallelOr(""));
+}
+
 TEST(SynchronisingFunction, OtherTexts) {
   for (const char* name : {"", "main", "_Z", "_ZN", "_ZN3", "_ZN9999999999999999999999x", "_ZNSt",
                            "_ZNSt99atomic", "atomic_load", "crossbeam_x", "_ZN3tbb6detail2d1"}) {
