@@ -184,7 +184,8 @@ bool GuestThread::KnowsEffects() {
 bool GuestThread::Touches(std::uint64_t address) {
   if (address >= kUserAddressEnd) return false;
   const RegisterFile registers = Registers();
-  const auto instruction = process_->tracking()->DecodeAt(registers.rip);
+  // It may be the agent's, which looks at pages for the preload library.
+  const auto instruction = InstructionAt(registers.rip, kMaximumInstructionLength, false);
   if (!instruction) return true;
   const MemoryAccessList accesses = Accesses(*instruction, registers);
   return !accesses.complete() ||

@@ -8,13 +8,41 @@
 namespace trapline {
 namespace {
 
-// Of which the compilers for Linux on x86-64 define none, and a program must not.
-constexpr std::array<std::string_view, 26> kOfOthers = {
-    "_WIN32",      "_WIN64",   "_MSC_VER",    "__MINGW32__", "__MINGW64__",    "__CYGWIN__",
-    "__APPLE__",   "__MACH__", "__FreeBSD__", "__NetBSD__",  "__OpenBSD__",    "__DragonFly__",
-    "__sun",       "__sun__",  "_AIX",        "__ANDROID__", "__EMSCRIPTEN__", "__HAIKU__",
-    "__Fuchsia__", "__arm__",  "__aarch64__", "__powerpc__", "__s390x__",      "__sparc__",
-    "__mips__",    "__riscv"};
+// Of which the compilers for Linux on x86-64 define none, and a program must not, or has no reason
+// to: what is for them only may be missing.
+constexpr std::string_view kOfOthers[] = {"AMIGA",         "MSDOS",
+                                          "OS2",           "VMS",
+                                          "WIN32",         "WIN64",
+                                          "WINCE",         "WINDOWS",
+                                          "_AIX",          "_MSC_VER",
+                                          "_WIN32",        "_WIN32_WCE",
+                                          "_WIN64",        "_WINDOWS",
+                                          "__ANDROID__",   "__APPLE__",
+                                          "__BEOS__",      "__BORLANDC__",
+                                          "__CYGWIN__",    "__DJGPP__",
+                                          "__DragonFly__", "__EMSCRIPTEN__",
+                                          "__FreeBSD__",   "__Fuchsia__",
+                                          "__HAIKU__",     "__MACH__",
+                                          "__MINGW32__",   "__MINGW64__",
+                                          "__MSDOS__",     "__MVS__",
+                                          "__NT__",        "__NetBSD__",
+                                          "__OS2__",       "__OpenBSD__",
+                                          "__QNXNTO__",    "__QNX__",
+                                          "__TURBOC__",    "__VMS",
+                                          "__VXWORKS__",   "__WATCOMC__",
+                                          "__WIN32__",     "__WINDOWS__",
+                                          "__aarch64__",   "__amigaos__",
+                                          "__arm64__",     "__arm__",
+                                          "__hpux",        "__hppa__",
+                                          "__ia64__",      "__mips__",
+                                          "__osf__",       "__powerpc__",
+                                          "__powerpc64__", "__riscv",
+                                          "__s390x__",     "__sgi",
+                                          "__sparc__",     "__sun",
+                                          "__sun__",       "__vxworks",
+                                          "__wasm__",      "_hpux",
+                                          "hpux",          "macintosh",
+                                          "sgi",           "sun"};
 constexpr std::array<std::string_view, 6> kOurs = {"__linux__", "__linux",    "__unix__",
                                                    "__ELF__",   "__x86_64__", "__GNUC__"};
 
@@ -22,7 +50,7 @@ constexpr std::array<std::string_view, 6> kOurs = {"__linux__", "__linux",    "_
 enum class Truth { kNo, kYes, kMaybe };
 
 Truth IsDefined(std::string_view name) {
-  if (std::find(kOfOthers.begin(), kOfOthers.end(), name) != kOfOthers.end()) return Truth::kNo;
+  if (std::ranges::find(kOfOthers, name) != std::ranges::end(kOfOthers)) return Truth::kNo;
   if (std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end()) return Truth::kYes;
   return Truth::kMaybe;
 }
@@ -36,53 +64,84 @@ Truth And(Truth a, Truth b) {
 }
 Truth Or(Truth a, Truth b) { return Not(And(Not(a), Not(b))); }
 
-// What an #if asks: terms with one kind of operator between them.
+// What an #if asks.
 class Condition {
  public:
   explicit Condition(Tokens tokens) : tokens_(tokens) {}
 
   Truth Value() {
-    Truth value = Term();
-    if (!known_ || at_ == tokens_.size()) return known_ ? value : Truth::kMaybe;
-    const std::string_view operation = tokens_[at_].text;
-    if (operation != "||" && operation != "&&") return Truth::kMaybe;
-    while (Is(operation)) {
-      ++at_;
-      const Truth other = Term();
-      value = operation == "||" ? Or(value, other) : And(value, other);
-    }
+    const Truth value = Any();
     return known_ && at_ == tokens_.size() ? value : Truth::kMaybe;
   }
 
  private:
+  Truth Any() {
+    Truth truth = All();
+    for (; Is("||"); truth = Or(truth, All())) ++at_;
+    return truth;
+  }
+
+  Truth All() {
+    Truth truth = Term();
+    for (; Is("&&"); truth = And(truth, Term())) ++at_;
+    return truth;
+  }
+
   Truth Term() {
     bool negates = false;
     for (; Is("!"); ++at_) negates = !negates;
     const Truth truth = Question();
+    if (SkipRest()) return Truth::kMaybe;
     return negates ? Not(truth) : truth;
+  }
+
+  // Comparisons, sums, what a macro is given. False: there is none of it.
+  bool SkipRest() {
+    const std::size_t start = at_;
+    for (int depth = 0; at_ < tokens_.size(); ++at_) {
+      if (depth == 0 && (Is("&&") || Is("||") || Is(")"))) break;
+      depth += Is("(") ? 1 : Is(")") ? -1 : 0;
+    }
+    return at_ != start;
   }
 
   Truth Question() {
     if (Is("0") || Is("1")) return tokens_[at_++].text == "1" ? Truth::kYes : Truth::kNo;
+    if (Is("(") && depth_ < kMostDepth) {
+      ++at_;
+      ++depth_;
+      const Truth truth = Any();
+      --depth_;
+      TakeBracket();
+      return truth;
+    }
     const bool asks = Is("defined");
     if (asks) ++at_;
     const bool in_brackets = asks && Is("(");
     if (in_brackets) ++at_;
     if (at_ >= tokens_.size() || !tokens_[at_].IsWord()) {
-      known_ = false;
+      known_ = known_ && !asks;
       return Truth::kMaybe;
     }
     const Truth truth = IsDefined(tokens_[at_++].text);
-    if (in_brackets && !Is(")")) known_ = false;
-    if (in_brackets) ++at_;
+    if (in_brackets) TakeBracket();
     // By its value: what is not defined is 0, and what is may be anything.
     return asks || truth == Truth::kNo ? truth : Truth::kMaybe;
   }
 
+  void TakeBracket() {
+    known_ = known_ && Is(")");
+    ++at_;
+  }
+
   bool Is(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].text == text; }
+
+  static constexpr int kMostDepth =
+      32;  // of brackets in brackets; a condition of more is not known
 
   Tokens tokens_;
   std::size_t at_ = 0;
+  int depth_ = 0;
   bool known_ = true;
 };
 

@@ -21,6 +21,31 @@ constexpr std::array<std::string_view, 25> kTbb = {
 constexpr std::array<std::string_view, 7> kTbbWaits = {
     "mutex", "queuing_", "rw_", "spin_", "unique_scoped_lock", "wait_context", "waitable_"};
 
+// In namespace absl: its mutexes and what is built on them, and the functions of its mutex.cc. Not
+// here are those that call their user's conditions.
+constexpr std::array<std::string_view, 22> kAbsl = {"Barrier",
+                                                    "BlockingCounter",
+                                                    "CheckForMutexCorruption",
+                                                    "CondVar",
+                                                    "CondVarEnqueue",
+                                                    "DeadlockCheck",
+                                                    "Dequeue",
+                                                    "DequeueAllWakeable",
+                                                    "Enqueue",
+                                                    "EnsureSynchEvent",
+                                                    "ForgetSynchEvent",
+                                                    "GetGraphId",
+                                                    "GetGraphIdLocked",
+                                                    "GetSynchEvent",
+                                                    "LockEnter",
+                                                    "LockLeave",
+                                                    "Mutex",
+                                                    "Notification",
+                                                    "PostSynchEvent",
+                                                    "ReleasableMutexLock",
+                                                    "UnrefSynchEvent",
+                                                    "synchronization_internal"};
+
 // In C: GLib (what GOnce runs for its user is a function of that one's), Concurrency Kit's and
 // userspace RCU's atomic operations, which are assembly or volatile. In D: core.atomic's.
 constexpr std::array<std::string_view, 9> kOthers = {
@@ -62,6 +87,24 @@ bool TakeDetail(std::string_view* name) {
   return version.size() == 2 && version[0] == 'd';
 }
 
+// A name, behind what says that it is of one file alone.
+std::string_view TakeLocalName(std::string_view* text) {
+  if (text->starts_with("L")) text->remove_prefix(1);
+  std::string_view name = TakeName(text);
+  if (name == "_GLOBAL__N_1") name = TakeName(text);
+  return name;
+}
+
+// What comes behind namespace absl.
+bool IsOfAbsl(std::string_view name) {
+  std::string_view of = TakeLocalName(&name);
+  // The inline namespace of a release or a distribution.
+  if (of.starts_with("lts_") || of.starts_with("debian")) of = TakeLocalName(&name);
+  if (of != "base_internal") return std::ranges::find(kAbsl, of) != kAbsl.end();
+  // What is called once may be inlined there, its user's or one of its own lambdas.
+  return TakeLocalName(&name) != "CallOnceImpl" || name.starts_with("IZNS");
+}
+
 }  // namespace
 
 bool IsTbbFunction(std::string_view name) {
@@ -92,6 +135,7 @@ bool IsSynchronisingFunction(std::string_view name) {
     const std::string_view of = TakeName(&name);
     return StartsWithOne(of, kTbb) || StartsWithOne(of, kTbbWaits);
   }
+  if (outermost == "absl") return IsOfAbsl(name);
   if (outermost == "core") return TakeName(&name) == "sync" && TakeName(&name) == "atomic";
   // A type stands for its methods of a trait: _$LT$crossbeam_channel..Receiver...
   constexpr std::string_view kType = "_$LT$", kCrossbeam = "crossbeam_";

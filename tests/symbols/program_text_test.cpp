@@ -184,6 +184,16 @@ TEST_F(ProgramTextTest, OtherSystemsHeadersAreNotMissing) {
   EXPECT_TRUE(is_whole("#ifdef __linux__\n#else\n#if 1", "#endif\n#endif\n"));
   EXPECT_TRUE(is_whole("#if 0", "#endif\n"));
   EXPECT_FALSE(is_whole("#ifdef __linux__", "#endif\n"));
+  EXPECT_TRUE(is_whole("#ifdef WIN32", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if (defined(WIN32) || defined(_WIN32)) && defined(WITH_IT)", "#endif\n"));
+  EXPECT_TRUE(
+      is_whole("#if defined(_MSC_VER) && _MSC_VER >= 1900 && AT_LEAST(3, (4))", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if !(defined(__linux__) || WITH_IT == 3)", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if !defined(WIN32) && (_MSC_VER >= 1900 || WITH_IT)", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if (defined(_WIN32)", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if defined(_WIN32))", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if " + std::string(1000000, '(') + "0", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if defined(_WIN32) && defined()", "#endif\n"));
   EXPECT_FALSE(is_whole("#ifndef _WIN32", "#endif\n"));
   EXPECT_FALSE(is_whole("#ifdef _WIN32\n#else", "#endif\n"));
   EXPECT_FALSE(is_whole("#ifdef _WIN32\n#endif", ""));

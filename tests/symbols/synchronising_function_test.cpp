@@ -69,6 +69,25 @@ TEST(SynchronisingFunction, OneTbbsContainersButNotItsLoops) {
   EXPECT_FALSE(IsSynchronisingFunction("_ZN3tbb6detail2r15spawnERNS0_2d14taskE"));
 }
 
+TEST(SynchronisingFunction, AbseilsMutexesButNotWhatTheyCall) {
+  for (const char* name :
+       {"_ZN4absl5Mutex4LockEv", "_ZN4absl12lts_202206235Mutex4LockEv",
+        "_ZN4absl7debian37BarrierD2Ev", "_ZN4absl7debian3L7EnqueueEPNS0_13base_internal14PerThread",
+        "_ZNK4absl7debian312Notification19WaitForNotificationEv",
+        "_ZN4absl7debian324synchronization_internalL21ReclaimThreadIdentityEPv",
+        "_ZN4absl7debian313base_internal12_GLOBAL__N_125AllocateThreadIdentityKeyEPFvPvE",
+        "_ZN4absl7debian313base_internal12CallOnceImplIZNS1_7NumCPUsEvEUlvE_JEEEvPSt6atomicIjE"}) {
+    EXPECT_TRUE(IsSynchronisingFunction(name)) << name;
+  }
+  for (const char* name :
+       {"_ZN4absl", "_ZN4absl7debian3", "_ZNK4absl7debian39Condition4EvalEv",
+        "_ZN4absl7debian3L11DereferenceEPv", "_ZN4absl7debian39StrFormatEv",
+        "_ZN4absl7debian313base_internal12CallOnceImplIZ4mainEUlvE_JEEEvPSt6atomicIjE",
+        "_ZN4absl7debian313base_internal12CallOnceImplIRFvvEJEEEvPSt6atomicIjE"}) {
+    EXPECT_FALSE(IsSynchronisingFunction(name)) << name;
+  }
+}
+
 TEST(TbbFunction, AllOfTheHeaders) {
   for (const char* name : {"_ZN3tbb6detail2d19start_forIXE7executeERNS1_14execution_dataE",
                            "_ZN3tbb6detail2d113function_taskIZ4mainEUlvE_E7executeEv",
