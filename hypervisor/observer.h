@@ -57,6 +57,12 @@ class ExecutionObserver {
   // Code inside the program's own file that does not count (static_runtime.h); before OnStart.
   virtual void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& /*is_runtime*/) {}
 
+  // How to ask, during these calls, which calls a thread stands in, innermost first: those that it
+  // has told of and whose return addresses still lie on its stack. Some may be missing or have
+  // returned since. Before OnStart.
+  using CallsOf = std::function<std::vector<CallFrame>(ThreadId thread)>;
+  virtual void SetCallsOf(const CallsOf& /*calls_of*/) {}
+
   // [code.start, code.end) is a file's from `offset` on, to be executed. The parts of it,
   // ascending, whose accesses count though the file's do not (`counts`: all do, and none are asked
   // for). Their accesses come as any, and it is for the observer to tell whose they are.

@@ -73,6 +73,7 @@ Tracking::Tracking(AddressSpace& space, SharingPolicy policy, ExecutionObserver&
                [this](const RepeatedAccess& access) { TellRepeatLocked(access); }),
       locks_([this] { return threads_.front()->next_event(); },
              [this](const BiasedLocks::LateRelease& release) { TellLateReleaseLocked(release); }) {
+  observer_.SetCallsOf([this](ThreadId thread) { return CallsOf(thread); });
   idle_drain_ = std::make_unique<IdleDrain>([this] { return DrainWhileIdle(); });
   TrackingRules rules;
   rules.policy = policy;
@@ -851,6 +852,28 @@ std::vector<CallFrame> Tracking::SetFrames(Carrier& carrier, const RegisterFile&
     thread.frames[at++] = {~frames[i].slot, frames[i].return_address};
   thread.next_frame = TRAPLINE_CACHE_THREAD + at * sizeof(ShadowFrame);
   return frames;
+}
+
+// The thread may be running: what is read may be torn, and is not taken for a call then.
+std::vector<CallFrame> Tracking::CallsOf(ThreadId thread) const {
+  constexpr unsigned kMostCalls = 256;
+  std::vector<CallFrame> calls;
+  const auto carrier =
+      std::ranges::find_if(threads_, [&](Carrier* other) { return NumberOf(*other) == thread; });
+  if (!code_cache_ || carrier == threads_.end()) return calls;
+  const CacheThread& memory = GuestCodeCache::ThreadOf(**carrier);
+  std::uint64_t next = (memory.next_frame - TRAPLINE_CACHE_THREAD) / sizeof(ShadowFrame);
+  for (unsigned i = 0; i < kMostCalls; ++i) {
+    const ShadowFrame& frame = memory.frames[--next % CacheThread::kShadowFrames];
+    if (frame.return_address == 0) break;
+    constexpr std::uint64_t kWasTold = std::uint64_t{1} << 63;
+    const CallFrame call{frame.return_address & ~kWasTold, ~frame.inverse_slot};
+    const bool is_above = calls.empty() || call.slot > calls.back().slot;
+    std::uint64_t on_stack = 0;
+    if (is_above && ReadGuest(call.slot, on_stack) && on_stack == call.return_address)
+      calls.push_back(call);
+  }
+  return calls;
 }
 
 void Tracking::HandleEventLocked(ThreadId thread, ThreadState& state,

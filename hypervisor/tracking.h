@@ -188,6 +188,9 @@ class Tracking {
   }
 
  private:
+  // ExecutionObserver::SetCallsOf.
+  std::vector<CallFrame> CallsOf(ThreadId thread) const;
+
   // What is known of a thread.
   struct ThreadState {
     UnseenLoads loads;

@@ -10,39 +10,75 @@ namespace {
 
 // Of which the compilers for Linux on x86-64 define none, and a program must not, or has no reason
 // to: what is for them only may be missing.
-constexpr std::string_view kOfOthers[] = {"AMIGA",         "MSDOS",
-                                          "OS2",           "VMS",
-                                          "WIN32",         "WIN64",
-                                          "WINCE",         "WINDOWS",
-                                          "_AIX",          "_MSC_VER",
-                                          "_WIN32",        "_WIN32_WCE",
-                                          "_WIN64",        "_WINDOWS",
-                                          "__ANDROID__",   "__APPLE__",
-                                          "__BEOS__",      "__BORLANDC__",
-                                          "__CYGWIN__",    "__DJGPP__",
-                                          "__DragonFly__", "__EMSCRIPTEN__",
-                                          "__FreeBSD__",   "__Fuchsia__",
-                                          "__HAIKU__",     "__MACH__",
-                                          "__MINGW32__",   "__MINGW64__",
-                                          "__MSDOS__",     "__MVS__",
-                                          "__NT__",        "__NetBSD__",
-                                          "__OS2__",       "__OpenBSD__",
-                                          "__QNXNTO__",    "__QNX__",
-                                          "__TURBOC__",    "__VMS",
-                                          "__VXWORKS__",   "__WATCOMC__",
-                                          "__WIN32__",     "__WINDOWS__",
-                                          "__aarch64__",   "__amigaos__",
-                                          "__arm64__",     "__arm__",
-                                          "__hpux",        "__hppa__",
-                                          "__ia64__",      "__mips__",
-                                          "__osf__",       "__powerpc__",
-                                          "__powerpc64__", "__riscv",
-                                          "__s390x__",     "__sgi",
-                                          "__sparc__",     "__sun",
-                                          "__sun__",       "__vxworks",
-                                          "__wasm__",      "_hpux",
-                                          "hpux",          "macintosh",
-                                          "sgi",           "sun"};
+constexpr std::string_view kOfOthers[] = {"AMIGA",
+                                          "MSDOS",
+                                          "OS2",
+                                          "VMS",
+                                          "WIN32",
+                                          "WIN64",
+                                          "WINCE",
+                                          "WINDOWS",
+                                          "_AIX",
+                                          "_MSC_VER",
+                                          "_WIN32",
+                                          "_WIN32_WCE",
+                                          "_WIN64",
+                                          "_WINDOWS",
+                                          "__ANDROID__",
+                                          "__ARM_ARCH",
+                                          "__ARM_NEON",
+                                          "__ARM_NEON__",
+                                          "__APPLE__",
+                                          "__BEOS__",
+                                          "__BORLANDC__",
+                                          "__CYGWIN__",
+                                          "__DJGPP__",
+                                          "__DragonFly__",
+                                          "__EMSCRIPTEN__",
+                                          "__FreeBSD__",
+                                          "__Fuchsia__",
+                                          "__HAIKU__",
+                                          "__MACH__",
+                                          "__MINGW32__",
+                                          "__MINGW64__",
+                                          "__MSDOS__",
+                                          "__MVS__",
+                                          "__NT__",
+                                          "__NetBSD__",
+                                          "__OS2__",
+                                          "__OpenBSD__",
+                                          "__QNXNTO__",
+                                          "__QNX__",
+                                          "__TURBOC__",
+                                          "__VMS",
+                                          "__VXWORKS__",
+                                          "__WATCOMC__",
+                                          "__WIN32__",
+                                          "__WINDOWS__",
+                                          "__aarch64__",
+                                          "__amigaos__",
+                                          "__arm64__",
+                                          "__arm__",
+                                          "__hpux",
+                                          "__hppa__",
+                                          "__ia64__",
+                                          "__mips__",
+                                          "__osf__",
+                                          "__powerpc__",
+                                          "__powerpc64__",
+                                          "__riscv",
+                                          "__s390x__",
+                                          "__sgi",
+                                          "__sparc__",
+                                          "__sun",
+                                          "__sun__",
+                                          "__vxworks",
+                                          "__wasm__",
+                                          "_hpux",
+                                          "hpux",
+                                          "macintosh",
+                                          "sgi",
+                                          "sun"};
 constexpr std::array<std::string_view, 6> kOurs = {"__linux__", "__linux",    "__unix__",
                                                    "__ELF__",   "__x86_64__", "__GNUC__"};
 
@@ -91,8 +127,20 @@ class Condition {
     bool negates = false;
     for (; Is("!"); ++at_) negates = !negates;
     const Truth truth = Question();
+    if (truth == Truth::kNo && !negates && IsPositive()) return Truth::kNo;
     if (SkipRest()) return Truth::kMaybe;
     return negates ? Not(truth) : truth;
+  }
+
+  // Whether the rest of a term asks that it be some number above 0; behind that.
+  bool IsPositive() {
+    if (!Is(">=") && !Is("==")) return false;
+    const std::string_view number = at_ + 1 < tokens_.size() ? tokens_[at_ + 1].text : "";
+    const bool is_last = at_ + 2 >= tokens_.size() || tokens_[at_ + 2].text == "&&" ||
+                         tokens_[at_ + 2].text == "||" || tokens_[at_ + 2].text == ")";
+    if (!is_last || number.empty() || number[0] < '1' || number[0] > '9') return false;
+    at_ += 2;
+    return true;
   }
 
   // Comparisons, sums, what a macro is given. False: there is none of it.

@@ -349,6 +349,68 @@ std::vector<CallFrame> ExecutionEvents::CallFrames(const RegisterFile& registers
   return frames;
 }
 
+std::vector<StackFrame> ExecutionEvents::FramesOf(ThreadId thread, const Access* newest) {
+  if (!calls_of_) return {};
+  const std::vector<CallFrame> calls = calls_of_(thread);
+  std::vector<StackFrame> frames;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    StackFrame& frame = frames.emplace_back();
+    frame.cfa = calls[i].slot + sizeof(std::uint64_t);
+    frame.rbp = frame.cfa - 2 * sizeof(std::uint64_t);  // of functions that have a frame pointer
+    if (i == 0) continue;
+    frame.pc = calls[i - 1].return_address;
+    frame.rsp = calls[i - 1].slot + sizeof(std::uint64_t);
+    frame.is_return_address = true;
+    // A call that has returned since, and another that was not told, stand for each other.
+    if (!MayHaveCalled(calls[i].return_address, frame.pc)) {
+      frames.pop_back();
+      break;
+    }
+  }
+  if (newest == nullptr) return frames;
+  // There it is where it was then.
+  const auto stack = contexts_.stack(contexts_[newest->stack].stack);
+  if (stack.size() < 2) return frames;
+  const auto caller = std::ranges::find(calls, stack[1], &CallFrame::return_address);
+  const auto at = static_cast<std::size_t>(caller - calls.begin());
+  if (at >= frames.size()) return frames;
+  frames[at].pc = newest->ip;
+  frames[at].is_return_address = false;
+  // Unknown, it is where it is at calls: code with a frame pointer hardly ever pushes anything.
+  if (const std::uint64_t rsp = StackPointerOf(frames[at]); rsp != 0) frames[at].rsp = rsp;
+  return frames;
+}
+
+// Where the stack pointer is in a frame that has none but it; 0: not known.
+std::uint64_t ExecutionEvents::StackPointerOf(const StackFrame& frame) {
+  constexpr std::uint64_t kLargest = 1 << 20;
+  StackFrame from_there;
+  const UnwindRegisters registers{.rsp = frame.cfa, .rip = frame.pc};
+  unwinder_.UnwindFrames(registers, memory_, {&from_there, 1});
+  const std::uint64_t size = from_there.cfa - frame.cfa;
+  return size < kLargest ? frame.cfa - size : 0;
+}
+
+// Whether the call that returns to `return_address` may be of the function in which the call before
+// `inside` stands. False only where the call names another one, and not by a stub of the linker's.
+bool ExecutionEvents::MayHaveCalled(std::uint64_t return_address, std::uint64_t inside) {
+  constexpr std::uint64_t kLength = 5;
+  std::array<unsigned char, kLength> code{};
+  if (!memory_(return_address - kLength, code.data(), code.size())) return true;
+  const auto call = Decode(code, return_address - kLength);
+  if (!call || call->branch != Branch::kCall || call->length != kLength) return true;
+  constexpr std::uint64_t kEndbr = 4;
+  for (const std::uint64_t at : {call->target, call->target + kEndbr}) {
+    const auto stub = InstructionAt(at);
+    if (!stub || stub->branch == Branch::kIndirectJump) return true;
+  }
+  const auto function_at = [this](std::uint64_t pc) {
+    return symbolizer_.ResolveCode(pc).frames.back().function;
+  };
+  const std::string callee = function_at(call->target), function = function_at(inside - 1);
+  return callee.empty() || function.empty() || callee == function;
+}
+
 bool ExecutionEvents::Orders(const Event& edge) {
   ThreadState& state = ThreadOf(edge.thread);
   const bool of_monitor = IsEdge(edge.kind) && edge.address >= kMonitorKeys;

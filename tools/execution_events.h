@@ -119,6 +119,9 @@ class ExecutionEvents : public ExecutionObserver {
   const HeapBlocks& blocks() const { return blocks_; }
   Modules& modules() { return modules_; }
   Symbolizer& symbolizer() { return symbolizer_; }
+  // The frames in which the thread stands now, innermost first, as far as they are known. Each is
+  // where it calls the next one, or, if `newest`, an access of the thread's, was made in it, there.
+  std::vector<StackFrame> FramesOf(ThreadId thread, const Access* newest);
   // What two conflicting accesses are that nothing orders, the first one the earlier one
   // (JudgeMeeting). The plain instructions of those that order count as atomic from now on.
   Meeting Judge(const Access& first, const Access& second);
@@ -126,6 +129,7 @@ class ExecutionEvents : public ExecutionObserver {
   void SetRuntimeCode(const std::function<bool(std::uint64_t address)>& is_runtime) override {
     is_runtime_code_ = is_runtime;
   }
+  void SetCallsOf(const CallsOf& calls_of) override { calls_of_ = calls_of; }
   void OnStart(pid_t tid) override;
   void OnAccess(ThreadId thread, EventKind kind, std::uint64_t address, std::uint64_t size,
                 const RegisterFile& registers, bool in_runtime, std::uint64_t ip) override;
@@ -199,6 +203,8 @@ class ExecutionEvents : public ExecutionObserver {
   bool IsOfStack(std::uint64_t ip) const;
   using Code = std::array<unsigned char, 64>;  // that begins with an instruction
   bool IsUpdateByName(std::uint64_t ip);
+  std::uint64_t StackPointerOf(const StackFrame& frame);
+  bool MayHaveCalled(std::uint64_t return_address, std::uint64_t inside);
   bool BeginsOpenMpUpdate(std::uint64_t ip, const Code& code);
   AtomicPlaces::Said SaidOf(std::uint64_t ip, std::uint64_t address);
   // The memory order of an atomic access by the thread whose context is known.
@@ -276,6 +282,7 @@ class ExecutionEvents : public ExecutionObserver {
   const std::vector<std::string> untrack_;
   std::function<bool(std::uint64_t)> is_runtime_code_;  // empty: none
   Modules modules_;
+  CallsOf calls_of_;
   Unwinder unwinder_;
   std::mutex call_frames_mutex_;  // the only way into unwinder_ that others may be in at a fork
   Symbolizer symbolizer_;

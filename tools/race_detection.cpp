@@ -166,7 +166,13 @@ ReportAccess RaceDetection::Describe(const Access& access) {
   return described;
 }
 
-ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) {
+StackLocation RaceDetection::LocateOnStack(ThreadId owner, const Race& race) {
+  const bool is_newest = race.second.thread == owner;
+  return {Describe(owner), events_.FramesOf(owner, is_newest ? &race.second : nullptr)};
+}
+
+ReportLocation RaceDetection::Locate(const Race& race) {
+  const std::uint64_t address = race.address, size = race.size;
   if (address >= kDescriptorAddresses)
     return MappingLocation{fmt::format("file descriptor {}", (address - kDescriptorAddresses) / 8),
                            0};
@@ -179,7 +185,7 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
       return ThreadLocalLocation{Describe(number), state.thread_pointer};
     }
     if (address >= state.stack_start && address < state.stack_end)
-      return StackLocation{Describe(number), {}};
+      return LocateOnStack(number, race);
   }
   if (const auto block = events_.blocks().Find(address, size)) {
     HeapLocation heap;
@@ -196,7 +202,7 @@ ReportLocation RaceDetection::Locate(std::uint64_t address, std::uint64_t size) 
   }
   if (events_.modules().Find(address) != nullptr) return GlobalLocation{};
   if (const auto mapping = events_.modules().FindMapping(address)) {
-    if (mapping->path == "[stack]") return StackLocation{Describe(0), {}};
+    if (mapping->path == "[stack]") return LocateOnStack(0, race);
     return MappingLocation{mapping->path, address - mapping->begin + mapping->offset};
   }
   return UnknownLocation{};
@@ -217,7 +223,7 @@ void RaceDetection::Report(const Race& race) {
       access.address = race.address;
   }
   if (IsLinkedLibrary(report.accesses[0]) || IsLinkedLibrary(report.accesses[1])) return;
-  report.location = Locate(race.address, race.size);
+  report.location = Locate(race);
   report.process = process_;
   if (const auto text = reports_.Add(report)) {
     WriteError(*text);

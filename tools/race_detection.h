@@ -59,7 +59,8 @@ class RaceDetection : public EventSink {
   void Report(const Race& race);
   ReportAccess Describe(const Access& access);
   ReportThread Describe(ThreadId thread);
-  ReportLocation Locate(std::uint64_t address, std::uint64_t size);
+  ReportLocation Locate(const Race& race);
+  StackLocation LocateOnStack(ThreadId owner, const Race& race);
   void AppendJson();  // the newest race
   void WriteJson();   // everything
 

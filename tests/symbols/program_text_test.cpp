@@ -188,6 +188,11 @@ TEST_F(ProgramTextTest, OtherSystemsHeadersAreNotMissing) {
   EXPECT_TRUE(is_whole("#if (defined(WIN32) || defined(_WIN32)) && defined(WITH_IT)", "#endif\n"));
   EXPECT_TRUE(
       is_whole("#if defined(_MSC_VER) && _MSC_VER >= 1900 && AT_LEAST(3, (4))", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if _MSC_VER >= 1400", "#endif\n"));
+  EXPECT_TRUE(is_whole("#if (__BORLANDC__ == 550) && WITH_IT", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if _MSC_VER >= 0", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if _MSC_VER >= 1 - 1", "#endif\n"));
+  EXPECT_FALSE(is_whole("#if !_MSC_VER >= 1", "#endif\n"));
   EXPECT_TRUE(is_whole("#if !(defined(__linux__) || WITH_IT == 3)", "#endif\n"));
   EXPECT_FALSE(is_whole("#if !defined(WIN32) && (_MSC_VER >= 1900 || WITH_IT)", "#endif\n"));
   EXPECT_FALSE(is_whole("#if (defined(_WIN32)", "#endif\n"));
