@@ -101,8 +101,10 @@ WRAPPER void* calloc(size_t count, size_t size) {
   return block;
 }
 
+/* What is null is not handed on: while functions are looked up the loader frees its message, which
+ * may be none, and oneTBB's free looks functions up itself when it is called first. */
 WRAPPER void free(void* block) {
-  if (IsEarly(block) || (!Ready() && !real.free)) return;
+  if (!block || IsEarly(block) || (!Ready() && !real.free)) return;
   ReportFreed(block, CALLER);
   real.free(block);
 }
