@@ -285,6 +285,8 @@ trapline_agent_futex:
     xor %eax, %eax
 4:  cmp %edx, %gs:(%rdi)            // may fault: GuestThread::HandlePageFault
     jne 6f
+    cmpl $0, TRAPLINE_FUTEX_CROWD
+    jg trapline_agent_futex_leave   // others have no processor
     sub $1, %eax
     jb trapline_agent_futex_leave   // one look only
     jz 5f

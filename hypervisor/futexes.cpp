@@ -58,6 +58,18 @@ std::uint32_t* InSharedPage(Carrier& carrier, std::uint64_t guest_address) {
                                           (guest_address - TRAPLINE_SHARED_PAGE));
 }
 
+// That this thread may run on.
+std::uint32_t Processors() {
+  cpu_set_t processors;
+  return sched_getaffinity(0, sizeof processors, &processors) == 0
+             ? static_cast<std::uint32_t>(CPU_COUNT(&processors))
+             : 2;
+}
+
+void StartCrowd(Carrier& carrier) {
+  __atomic_store_n(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 0 - Processors(), __ATOMIC_RELAXED);
+}
+
 }  // namespace
 
 // Who wakes writes the word and looks at the count; who waits is counted and looks at the word, in
@@ -74,22 +86,35 @@ FutexWaiter::FutexWaiter(Carrier& carrier, const SystemCall& call) {
       count_ = InSharedPage(
           carrier, TRAPLINE_FUTEX_WAITERS + (call.arguments[0] & TRAPLINE_FUTEX_WAITERS_MASK));
       __atomic_fetch_add(count_, 1, __ATOMIC_SEQ_CST);
+      crowd_ = InSharedPage(carrier, TRAPLINE_FUTEX_CROWD);
+      __atomic_fetch_sub(crowd_, 1, __ATOMIC_RELAXED);
   }
 }
 
 FutexWaiter::~FutexWaiter() {
-  if (count_ != nullptr) __atomic_fetch_sub(count_, 1, __ATOMIC_SEQ_CST);
+  if (count_ == nullptr) return;
+  __atomic_fetch_sub(count_, 1, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(crowd_, 1, __ATOMIC_RELAXED);
+}
+
+CountedThread::CountedThread(Carrier& carrier, bool starts_process) : carrier_(carrier) {
+  if (starts_process) StartCrowd(carrier);
+  __atomic_fetch_add(InSharedPage(carrier_, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
+}
+
+CountedThread::~CountedThread() {
+  __atomic_fetch_sub(InSharedPage(carrier_, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
 }
 
 void ForgetFutexWaiters(Carrier& carrier) {
   std::memset(InSharedPage(carrier, TRAPLINE_FUTEX_WAITERS), 0,
               TRAPLINE_FUTEX_WAITERS_MASK + sizeof(std::uint32_t));
+  StartCrowd(carrier);
+  __atomic_fetch_add(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
 }
 
 void StartFutexes(Carrier& carrier, const HostKind& host) {
-  cpu_set_t processors;
-  const bool alone =
-      sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) == 1;
+  const bool alone = Processors() == 1;
   agent::FutexState& futex = carrier.thread_page().futex;
   futex = {};
   futex.answers = 1;

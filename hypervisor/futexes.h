@@ -21,6 +21,20 @@ class FutexWaiter {
 
  private:
   std::uint32_t* count_ = nullptr;  // null: it does not wait
+  std::uint32_t* crowd_ = nullptr;
+};
+
+// Lives while a thread of the program's runs: those that do not wait are counted. Who wants to look
+// at a word for a while only does so if nobody else needs the processor for it.
+class CountedThread {
+ public:
+  CountedThread(Carrier& carrier, bool starts_process);
+  ~CountedThread();
+  CountedThread(const CountedThread&) = delete;
+  CountedThread& operator=(const CountedThread&) = delete;
+
+ private:
+  Carrier& carrier_;
 };
 
 // In a child after fork: none of those who wait is in it.

@@ -60,6 +60,8 @@ int GuestThread::Run() {
   page.epoch = page.clock = 0;
   page.counters = {};
   StartFutexes(*carrier_, process_->machine().host());
+  std::optional<CountedThread> counted;
+  if (!is_vfork_child) counted.emplace(*carrier_, starts_process);
   Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
   if (tracking != nullptr) {
     if (starts_process) {
