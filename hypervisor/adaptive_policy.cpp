@@ -94,7 +94,9 @@ std::int64_t AdaptivePolicy::EndStint(std::uint64_t now, std::uint64_t rewatched
   // To use a page that was hidden takes an exit, if only KVM's for its translation.
   exits_took_ += exit_cost_ * rewatched;
   const double repeats = WeightOfRepeats();
-  const std::uint64_t lost = exits_took_ + static_cast<std::uint64_t>(repeats * kRefill);
+  // A stint that meets a shared page at once takes as long as to go in and out.
+  const std::uint64_t lost =
+      exits_took_ + exit_cost_ + static_cast<std::uint64_t>(repeats * kRefill);
   const std::uint64_t useful = stint_took_ - std::min(stint_took_, lost);
   const std::uint64_t gain =
       tries_ != 0 ? kGainOfTry

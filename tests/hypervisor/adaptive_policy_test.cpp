@@ -23,9 +23,10 @@ class Thread {
     policy.BeginExit(now += after);
     policy.EndExit(now += took);
   }
-  // It meets a shared page `after` nanoseconds later. How long it stays in the cache then.
+  // It meets a shared page after so long, natively, and comes out of the guest. How long it stays
+  // in the cache then.
   std::int64_t EndStint(std::uint64_t after, std::uint64_t rewatched = 0) {
-    policy.BeginExit(now += after);
+    policy.BeginExit(now += after + kExit);
     return policy.EndStint(now, rewatched);
   }
   // A stint without another exit, so long.
@@ -236,6 +237,12 @@ TEST(AdaptivePolicy, AStintWithoutAnExitBeforeIsOfNoUse) {
   thread.now += 1'000'000;
   thread.BeginStint();
   EXPECT_EQ(thread.policy.EndStint(thread.now, 0), 2 * kShortest);
+}
+
+TEST(AdaptivePolicy, ToGoInAndOutIsNoUse) {
+  Thread thread;
+  EXPECT_EQ(thread.Stint(0), 2 * kShortest);
+  EXPECT_EQ(thread.Stint(0), 4 * kShortest);
 }
 
 TEST(AdaptivePolicy, StintBeganIsWhenItBegan) {
