@@ -328,7 +328,7 @@ TEST(AdaptivePolicy, StaysInWhichLittleIsToldAreInPartialCode) {
   const auto prefers = [](std::uint64_t stay, std::uint64_t stint, std::uint32_t hot_after = 0) {
     Thread thread(hot_after);
     thread.now += stay;
-    thread.Stint(stint);
+    thread.Stint(stint - kExit);
     return thread.policy.prefers_partial();
   };
   EXPECT_TRUE(prefers(kSlow, kSlow));
