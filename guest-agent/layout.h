@@ -18,7 +18,7 @@
 // And futexes (hypervisor/futexes.h): whether threads may wait that are not counted there; how many
 // do in the kernel, for each hash of a futex's address.
 #define TRAPLINE_FUTEX_UNKNOWN_WAITERS (TRAPLINE_SHARED_PAGE + 0x400)
-// Threads that do not wait so, less the processors there are; signed.
+// Threads that are in no system call, less the processors there are; signed.
 #define TRAPLINE_FUTEX_CROWD (TRAPLINE_SHARED_PAGE + 0x440)
 #define TRAPLINE_FUTEX_WAITERS (TRAPLINE_SHARED_PAGE + 0x800)
 #define TRAPLINE_FUTEX_WAITERS_MASK 0x7fc  // of the address: the offset in bytes

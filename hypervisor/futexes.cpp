@@ -70,6 +70,10 @@ void StartCrowd(Carrier& carrier) {
   __atomic_store_n(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 0 - Processors(), __ATOMIC_RELAXED);
 }
 
+void AddToCrowd(Carrier& carrier, int number) {
+  __atomic_fetch_add(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), number, __ATOMIC_RELAXED);
+}
+
 }  // namespace
 
 // Who wakes writes the word and looks at the count; who waits is counted and looks at the word, in
@@ -86,31 +90,26 @@ FutexWaiter::FutexWaiter(Carrier& carrier, const SystemCall& call) {
       count_ = InSharedPage(
           carrier, TRAPLINE_FUTEX_WAITERS + (call.arguments[0] & TRAPLINE_FUTEX_WAITERS_MASK));
       __atomic_fetch_add(count_, 1, __ATOMIC_SEQ_CST);
-      crowd_ = InSharedPage(carrier, TRAPLINE_FUTEX_CROWD);
-      __atomic_fetch_sub(crowd_, 1, __ATOMIC_RELAXED);
   }
 }
 
 FutexWaiter::~FutexWaiter() {
-  if (count_ == nullptr) return;
-  __atomic_fetch_sub(count_, 1, __ATOMIC_SEQ_CST);
-  __atomic_fetch_add(crowd_, 1, __ATOMIC_RELAXED);
+  if (count_ != nullptr) __atomic_fetch_sub(count_, 1, __ATOMIC_SEQ_CST);
 }
 
 CountedThread::CountedThread(Carrier& carrier, bool starts_process) : carrier_(carrier) {
-  if (starts_process) StartCrowd(carrier);
-  __atomic_fetch_add(InSharedPage(carrier_, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
+  if (starts_process) StartCrowd(carrier_);
+  AddToCrowd(carrier_, 1);
 }
+CountedThread::~CountedThread() { AddToCrowd(carrier_, -1); }
 
-CountedThread::~CountedThread() {
-  __atomic_fetch_sub(InSharedPage(carrier_, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
-}
+ThreadAway::ThreadAway(Carrier& carrier) : carrier_(carrier) { AddToCrowd(carrier_, -1); }
+ThreadAway::~ThreadAway() { AddToCrowd(carrier_, 1); }
 
 void ForgetFutexWaiters(Carrier& carrier) {
   std::memset(InSharedPage(carrier, TRAPLINE_FUTEX_WAITERS), 0,
               TRAPLINE_FUTEX_WAITERS_MASK + sizeof(std::uint32_t));
   StartCrowd(carrier);
-  __atomic_fetch_add(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 1, __ATOMIC_RELAXED);
 }
 
 void StartFutexes(Carrier& carrier, const HostKind& host) {

@@ -21,11 +21,10 @@ class FutexWaiter {
 
  private:
   std::uint32_t* count_ = nullptr;  // null: it does not wait
-  std::uint32_t* crowd_ = nullptr;
 };
 
-// Lives while a thread of the program's runs: those that do not wait are counted. Who wants to look
-// at a word for a while only does so if nobody else needs the processor for it.
+// The threads that need a processor are counted. Who wants to look at a word for a while only does
+// so if there is one for all of them. Lives while a thread of the program's runs, ...
 class CountedThread {
  public:
   CountedThread(Carrier& carrier, bool starts_process);
@@ -37,7 +36,19 @@ class CountedThread {
   Carrier& carrier_;
 };
 
-// In a child after fork: none of those who wait is in it.
+// ... and around its system calls, in which it needs none.
+class ThreadAway {
+ public:
+  explicit ThreadAway(Carrier& carrier);
+  ~ThreadAway();
+  ThreadAway(const ThreadAway&) = delete;
+  ThreadAway& operator=(const ThreadAway&) = delete;
+
+ private:
+  Carrier& carrier_;
+};
+
+// In a child after fork, in the system call: none of those who wait is in it, nor another thread.
 void ForgetFutexWaiters(Carrier& carrier);
 
 // Whether and for how long the agent may look at a word before it leaves: for threads that begin.

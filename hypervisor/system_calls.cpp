@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
@@ -422,6 +423,8 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
   if (TakesDescriptor(call.number) && IsMonitorDescriptor(static_cast<int>(a[0]))) return {-EBADF};
   const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
   const FutexWaiter waiter(thread.carrier(), call);
+  std::optional<ThreadAway> away;
+  if (!thread.is_vfork_child) away.emplace(thread.carrier());
   switch (call.number) {
     // --- memory
     case SYS_mmap:
