@@ -864,7 +864,7 @@ std::vector<CallFrame> Tracking::CallsOf(ThreadId thread) const {
   const CacheThread& memory = GuestCodeCache::ThreadOf(**carrier);
   std::uint64_t next = (memory.next_frame - TRAPLINE_CACHE_THREAD) / sizeof(ShadowFrame);
   for (unsigned i = 0; i < kMostCalls; ++i) {
-    const ShadowFrame& frame = memory.frames[--next % CacheThread::kShadowFrames];
+    const ShadowFrame frame = memory.frames[--next % CacheThread::kShadowFrames];
     if (frame.return_address == 0) break;
     constexpr std::uint64_t kWasTold = std::uint64_t{1} << 63;
     const CallFrame call{frame.return_address & ~kWasTold, ~frame.inverse_slot};

@@ -1,7 +1,6 @@
 #include "symbols/conditional_groups.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -79,15 +78,15 @@ constexpr std::string_view kOfOthers[] = {"AMIGA",
                                           "macintosh",
                                           "sgi",
                                           "sun"};
-constexpr std::array<std::string_view, 6> kOurs = {"__linux__", "__linux",    "__unix__",
-                                                   "__ELF__",   "__x86_64__", "__GNUC__"};
+constexpr std::string_view kOurs[] = {"__linux__", "__linux",    "__unix__",
+                                      "__ELF__",   "__x86_64__", "__GNUC__"};
 
 // Whether it holds.
 enum class Truth { kNo, kYes, kMaybe };
 
 Truth IsDefined(std::string_view name) {
   if (std::ranges::find(kOfOthers, name) != std::ranges::end(kOfOthers)) return Truth::kNo;
-  if (std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end()) return Truth::kYes;
+  if (std::ranges::find(kOurs, name) != std::ranges::end(kOurs)) return Truth::kYes;
   return Truth::kMaybe;
 }
 
@@ -136,18 +135,22 @@ class Condition {
   bool IsPositive() {
     if (!Is(">=") && !Is("==")) return false;
     const std::string_view number = at_ + 1 < tokens_.size() ? tokens_[at_ + 1].text : "";
-    const bool is_last = at_ + 2 >= tokens_.size() || tokens_[at_ + 2].text == "&&" ||
-                         tokens_[at_ + 2].text == "||" || tokens_[at_ + 2].text == ")";
-    if (!is_last || number.empty() || number[0] < '1' || number[0] > '9') return false;
+    if (!TermEndsAt(at_ + 2) || number.empty() || number[0] < '1' || number[0] > '9') return false;
     at_ += 2;
     return true;
+  }
+
+  bool TermEndsAt(std::size_t at) const {
+    if (at >= tokens_.size()) return true;
+    const std::string_view text = tokens_[at].text;
+    return text == "&&" || text == "||" || text == ")";
   }
 
   // Comparisons, sums, what a macro is given. False: there is none of it.
   bool SkipRest() {
     const std::size_t start = at_;
     for (int depth = 0; at_ < tokens_.size(); ++at_) {
-      if (depth == 0 && (Is("&&") || Is("||") || Is(")"))) break;
+      if (depth == 0 && TermEndsAt(at_)) break;
       depth += Is("(") ? 1 : Is(")") ? -1 : 0;
     }
     return at_ != start;

@@ -253,6 +253,7 @@ class WaitingLoop {
     if (!ways) return false;
     load_ = *load;
     load_ip_ = ip;
+    address_ = LoopValues::AtFirst().AddressOf({.ip = ip, .instruction = load_}, load_.operands[0]);
     if (IsRepeated()) return true;
     // The way on from the loop may lead back to it, for another word, or the way back to the load
     // may do more now and then.
@@ -273,9 +274,7 @@ class WaitingLoop {
   bool IsRepeated() {
     nodes_.clear();
     changed_ = 0;
-    const LoopValues at_first = LoopValues::AtFirst();
-    address_ = at_first.AddressOf({.ip = load_ip_, .instruction = load_}, load_.operands[0]);
-    return Follow(at_first) && Decide();
+    return Follow() && Decide();
   }
 
   Callee CalleeOf(const Step& step, const LoopValues& values) const {
@@ -374,9 +373,9 @@ class WaitingLoop {
   }
 
   // What may be reached from the load by instructions that pass, and what is known there.
-  bool Follow(const LoopValues& at_first) {
+  bool Follow() {
     constexpr int kMostSteps = 1024;
-    Reach(load_ip_, at_first);
+    Reach(load_ip_, LoopValues::AtFirst());
     for (int steps = 0; changed_ != 0; ++steps) {
       if (steps == kMostSteps) return false;
       Node& node = nodes_[static_cast<std::size_t>(std::countr_zero(changed_))];

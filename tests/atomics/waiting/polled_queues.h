@@ -69,3 +69,26 @@ static void WaitForAll(void) {
     }
   }
 }
+
+static pthread_t threads[kWorkers];
+
+static void StartWorkers(void) {
+  for (int i = 0; i < kWorkers; i++) {
+    pthread_mutex_init(&workers[i].mutex, NULL);
+    pthread_cond_init(&workers[i].wake, NULL);
+    threads[i] = Start(Works, &workers[i]);
+  }
+}
+
+// `work`: one for each worker.
+static void GiveAll(struct Work* work) {
+  for (int i = 0; i < kWorkers; i++) {
+    work[i] = (struct Work){workers[i].numbers, kNumbers};
+    Give(&workers[i], &work[i]);
+  }
+}
+
+static void EndWorkers(void) {
+  for (int i = 0; i < kWorkers; i++) Give(&workers[i], &quit);
+  for (int i = 0; i < kWorkers; i++) Join(threads[i]);
+}

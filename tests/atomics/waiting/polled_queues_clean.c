@@ -7,22 +7,13 @@ static void Do(const struct Work* work) {
 }
 
 int main(void) {
-  pthread_t threads[kWorkers];
-  for (int i = 0; i < kWorkers; i++) {
-    pthread_mutex_init(&workers[i].mutex, NULL);
-    pthread_cond_init(&workers[i].wake, NULL);
-    threads[i] = Start(Works, &workers[i]);
-  }
+  StartWorkers();
   for (int round = 0; round < kRounds; round++) {
     struct Work work[kWorkers];
-    for (int i = 0; i < kWorkers; i++) {
-      work[i] = (struct Work){workers[i].numbers, kNumbers};
-      Give(&workers[i], &work[i]);
-    }
+    GiveAll(work);
     WaitForAll();
     if (round % 5 == 0) usleep(5000);
   }
-  for (int i = 0; i < kWorkers; i++) Give(&workers[i], &quit);
-  for (int i = 0; i < kWorkers; i++) Join(threads[i]);
+  EndWorkers();
   return workers[0].numbers[1] == kRounds ? Done() : 1;
 }
