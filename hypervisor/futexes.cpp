@@ -66,10 +66,6 @@ std::uint32_t Processors() {
              : 2;
 }
 
-void StartCrowd(Carrier& carrier) {
-  __atomic_store_n(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 0 - Processors(), __ATOMIC_RELAXED);
-}
-
 void AddToCrowd(Carrier& carrier, int number) {
   __atomic_fetch_add(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), number, __ATOMIC_RELAXED);
 }
@@ -97,19 +93,16 @@ FutexWaiter::~FutexWaiter() {
   if (count_ != nullptr) __atomic_fetch_sub(count_, 1, __ATOMIC_SEQ_CST);
 }
 
-CountedThread::CountedThread(Carrier& carrier, bool starts_process) : carrier_(carrier) {
-  if (starts_process) StartCrowd(carrier_);
-  AddToCrowd(carrier_, 1);
+CountedThread::CountedThread(Carrier& carrier, int number) : carrier_(carrier), number_(number) {
+  AddToCrowd(carrier_, number_);
 }
-CountedThread::~CountedThread() { AddToCrowd(carrier_, -1); }
 
-ThreadAway::ThreadAway(Carrier& carrier) : carrier_(carrier) { AddToCrowd(carrier_, -1); }
-ThreadAway::~ThreadAway() { AddToCrowd(carrier_, 1); }
+CountedThread::~CountedThread() { AddToCrowd(carrier_, -number_); }
 
 void ForgetFutexWaiters(Carrier& carrier) {
   std::memset(InSharedPage(carrier, TRAPLINE_FUTEX_WAITERS), 0,
               TRAPLINE_FUTEX_WAITERS_MASK + sizeof(std::uint32_t));
-  StartCrowd(carrier);
+  __atomic_store_n(InSharedPage(carrier, TRAPLINE_FUTEX_CROWD), 0 - Processors(), __ATOMIC_RELAXED);
 }
 
 void StartFutexes(Carrier& carrier, const HostKind& host) {

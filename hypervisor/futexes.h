@@ -23,32 +23,24 @@ class FutexWaiter {
   std::uint32_t* count_ = nullptr;  // null: it does not wait
 };
 
-// The threads that need a processor are counted. Who wants to look at a word for a while only does
-// so if there is one for all of them. Lives while a thread of the program's runs, ...
+// The threads that need a processor are counted: whoever wants to look at a word for a while only
+// does so if there is one for all of them. While it lives there are `number` more: one where a
+// thread of the program's runs, one less around its system calls, none for what shares the memory
+// alone.
 class CountedThread {
  public:
-  CountedThread(Carrier& carrier, bool starts_process);
+  CountedThread(Carrier& carrier, int number);
   ~CountedThread();
   CountedThread(const CountedThread&) = delete;
   CountedThread& operator=(const CountedThread&) = delete;
 
  private:
   Carrier& carrier_;
+  const int number_;
 };
 
-// ... and around its system calls, in which it needs none.
-class ThreadAway {
- public:
-  explicit ThreadAway(Carrier& carrier);
-  ~ThreadAway();
-  ThreadAway(const ThreadAway&) = delete;
-  ThreadAway& operator=(const ThreadAway&) = delete;
-
- private:
-  Carrier& carrier_;
-};
-
-// In a child after fork, in the system call: none of those who wait is in it, nor another thread.
+// In a process that begins, or in a child after fork, in the system call: nobody waits, and no
+// thread is counted.
 void ForgetFutexWaiters(Carrier& carrier);
 
 // Whether and for how long the agent may look at a word before it leaves: for threads that begin.

@@ -60,8 +60,8 @@ int GuestThread::Run() {
   page.epoch = page.clock = 0;
   page.counters = {};
   StartFutexes(*carrier_, process_->machine().host());
-  std::optional<CountedThread> counted;
-  if (!is_vfork_child) counted.emplace(*carrier_, starts_process);
+  if (starts_process) ForgetFutexWaiters(*carrier_);
+  const CountedThread counted(*carrier_, is_vfork_child ? 0 : 1);
   Tracking* const tracking = is_vfork_child ? nullptr : process_->tracking();
   if (tracking != nullptr) {
     if (starts_process) {

@@ -17,7 +17,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
 
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
@@ -423,8 +422,7 @@ SystemCallResult DispatchSystemCall(GuestThread& thread, const SystemCall& call)
   if (TakesDescriptor(call.number) && IsMonitorDescriptor(static_cast<int>(a[0]))) return {-EBADF};
   const auto number32 = [&](int i) { return static_cast<int>(a[i]); };
   const FutexWaiter waiter(thread.carrier(), call);
-  std::optional<ThreadAway> away;
-  if (!thread.is_vfork_child) away.emplace(thread.carrier());
+  const CountedThread away(thread.carrier(), thread.is_vfork_child ? 0 : -1);
   switch (call.number) {
     // --- memory
     case SYS_mmap:
