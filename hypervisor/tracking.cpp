@@ -854,14 +854,19 @@ std::vector<CallFrame> Tracking::SetFrames(Carrier& carrier, const RegisterFile&
   return frames;
 }
 
+Carrier* Tracking::CarrierOf(ThreadId thread) const {
+  const auto found =
+      std::ranges::find_if(threads_, [&](Carrier* each) { return NumberOf(*each) == thread; });
+  return found != threads_.end() ? *found : nullptr;
+}
+
 // The thread may be running: what is read may be torn, and is not taken for a call then.
 std::vector<CallFrame> Tracking::CallsOf(ThreadId thread) const {
   constexpr unsigned kMostCalls = 256;
   std::vector<CallFrame> calls;
-  const auto carrier =
-      std::ranges::find_if(threads_, [&](Carrier* other) { return NumberOf(*other) == thread; });
-  if (!code_cache_ || carrier == threads_.end()) return calls;
-  const CacheThread& memory = GuestCodeCache::ThreadOf(**carrier);
+  Carrier* const carrier = CarrierOf(thread);
+  if (!code_cache_ || carrier == nullptr) return calls;
+  const CacheThread& memory = GuestCodeCache::ThreadOf(*carrier);
   std::uint64_t next = (memory.next_frame - TRAPLINE_CACHE_THREAD) / sizeof(ShadowFrame);
   for (unsigned i = 0; i < kMostCalls; ++i) {
     const ShadowFrame frame = memory.frames[--next % CacheThread::kShadowFrames];
@@ -1065,9 +1070,7 @@ void Tracking::CopyHistoryLocked(ThreadId thread, std::uint64_t from, std::uint6
 
 // Memory moves, for good, to where none was.
 void Tracking::MoveLocked(const ViewMove& move) {
-  const auto mover = std::ranges::find_if(
-      threads_, [](Carrier* each) { return NumberOf(*each) == CurrentThread(); });
-  if (mover != threads_.end()) TellHeldLocked(**mover);
+  if (Carrier* const mover = CarrierOf(CurrentThread())) TellHeldLocked(*mover);
   locks_.TellAll();
   repeats_.TellAll(handled_);
   repeats_.Forget(move.from, move.from + move.length);
@@ -1233,11 +1236,18 @@ void Tracking::ForgetMemoryLocked() {
 
 // --- pages that were private
 
+// What `thread` has done until now comes before something that it does not know of, and what it does
+// from now on does not, be it a repetition: it is told.
+void Tracking::ReleaseLocked(ThreadId thread, std::uint64_t key) {
+  batch_.AddEdge(thread, EventKind::kHappensBefore, key);
+  if (Carrier* const carrier = CarrierOf(thread)) EndEpoch(*carrier);
+  NewMomentLocked(thread, *threads_.front());
+}
+
 void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs) {
   const std::uint64_t key = former_owners_.NextKey(owner);
   releases_.AddAnywhere();
-  batch_.AddEdge(owner, EventKind::kHappensBefore, key);
-  NewMomentLocked(owner, *threads_.front());
+  ReleaseLocked(owner, key);
   const auto note = [&](const Range& lost) {
     former_owners_.Add(owner, key, lost.start, lost.end);
     repeats_.TouchReadAtomically(lost.start, lost.end,
@@ -1287,8 +1297,7 @@ void Tracking::AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::ui
     if (words == nullptr) continue;
     for (const ThreadId writer : words->may_release) {
       if (writer == thread) continue;
-      batch_.AddEdge(writer, EventKind::kHappensBefore, kOpenedKeys | writer);
-      NewMomentLocked(writer, *threads_.front());
+      ReleaseLocked(writer, kOpenedKeys | writer);
       batch_.AddEdge(thread, EventKind::kHappensAfter, kOpenedKeys | writer);
     }
     words->atomic.ForEach(0, kPageSize, [&](std::uint64_t at) {

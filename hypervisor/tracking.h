@@ -272,6 +272,7 @@ class Tracking {
   void WatchIfReadLocked(ThreadId thread, const UnseenLoads::Word& word);
   void TakeInWatchedLocked(ThreadId thread, ThreadState& state, bool epoch_ends,
                            std::uint64_t next = 0);
+  void ReleaseLocked(ThreadId thread, std::uint64_t key);
   void OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>& runs);
   void AcquireLocked(ThreadId thread, std::uint64_t address, std::uint64_t size);
   void AcquireOpenedLocked(ThreadId thread, std::uint64_t start, std::uint64_t end);
@@ -324,6 +325,7 @@ class Tracking {
   static ThreadId NumberOf(Carrier& carrier) {
     return static_cast<ThreadId>(carrier.thread_page().logical_thread);
   }
+  Carrier* CarrierOf(ThreadId thread) const;  // null: it has ended
 
   AddressSpace& space_;
   ExecutionObserver& observer_;
