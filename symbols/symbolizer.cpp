@@ -38,10 +38,6 @@ constexpr std::uint64_t kMaxThreadModules = 4096;  // entries of a dtv that are 
 
 constexpr std::uint64_t PageOf(std::uint64_t address) { return address & ~std::uint64_t{4095}; }
 
-// Guards of static local variables (Itanium C++ ABI 2.8): tested without a lock by the code around
-// them.
-bool IsGuard(const char* symbol) { return std::strncmp(symbol, "_ZGV", 4) == 0; }
-
 // The system's libraries, and what Trapline itself brings along.
 bool IsSystemLibrary(const std::string& path) {
   return path.starts_with("/usr/lib") || path.starts_with("/lib") ||
@@ -284,7 +280,6 @@ class Symbolizer::Implementation {
     }
     const Module* module = modules_.FindKnown(address);
     if (module == nullptr) return false;
-    constexpr std::uint64_t kGuard = 8;  // bytes
     std::uint64_t answer = 0;
     {
       const std::unique_lock lock(mutex_);
@@ -292,7 +287,7 @@ class Symbolizer::Implementation {
       const std::uint64_t offset = address - module->bias;
       if (contents.symbols) {
         const auto* symbol = contents.symbols->FindObject(offset);
-        if (symbol != nullptr && IsGuard(symbol->name)) answer = kGuard;
+        if (symbol != nullptr) answer = AtomicBytesOfVariable(symbol->name);
       }
       if (answer == 0 && contents.debug_info) {
         const auto variable = contents.debug_info->FindStatic(offset);
@@ -320,7 +315,7 @@ class Symbolizer::Implementation {
                                  [&](const ElfSymbols::Symbol& symbol) { return is(symbol.name); });
     };
     if (contents.symbols && (any(contents.symbols->functions(), &IsSynchronisingFunction) ||
-                             any(contents.symbols->objects(), &IsGuard))) {
+                             any(contents.symbols->objects(), &AtomicBytesOfVariable))) {
       return true;
     }
     if (!contents.debug_info) return false;

@@ -1,7 +1,8 @@
-// Functions whose plain loads and stores are atomic operations, by their names: for code without
-// debug info, where the compiler has left nothing but these.
+// Functions whose plain loads and stores are atomic operations, and variables to which all are, by
+// their names: for code without debug info, where the compiler has left nothing but these.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace trapline {
@@ -21,6 +22,10 @@ bool IsTbbFunction(std::string_view name);
 // any element is what they look for (any_of, equal, is_sorted and the like), or of one that they
 // have for it.
 bool IsParallelOr(std::string_view name);
+
+// How many bytes of the variable of that name are used by atomic operations only: the guard of a
+// static variable, the state of a grace period of userspace RCU's. 0: none that is known.
+std::uint64_t AtomicBytesOfVariable(std::string_view name);
 
 // Whether `name` is one that rustc gives to a Rust function: of the legacy or the v0 mangling.
 bool IsRustFunction(std::string_view name);

@@ -49,6 +49,14 @@ TEST(SynchronisingFunction, OfConcurrencyKitAndUserspaceRcu) {
   EXPECT_FALSE(IsSynchronisingFunction("rcu_reclaim"));
 }
 
+TEST(SynchronisingFunction, Variables) {
+  EXPECT_EQ(AtomicBytesOfVariable("_ZGVZ4mainE1x"), 8);
+  EXPECT_EQ(AtomicBytesOfVariable("urcu_memb_gp"), 16);
+  EXPECT_EQ(AtomicBytesOfVariable("urcu_qsbr_gp"), 16);
+  EXPECT_EQ(AtomicBytesOfVariable("urcu_memb_reader"), 0);
+  EXPECT_EQ(AtomicBytesOfVariable("my_gp"), 0);
+}
+
 TEST(SynchronisingFunction, CrossbeamsOwn) {
   EXPECT_TRUE(IsSynchronisingFunction(
       "_ZN17crossbeam_channel7flavors5array16Channel$LT$T$GT$4send17h0123456789abcdefE"));
