@@ -1236,8 +1236,8 @@ void Tracking::ForgetMemoryLocked() {
 
 // --- pages that were private
 
-// What `thread` has done until now comes before something that it does not know of, and what it does
-// from now on does not, be it a repetition: it is told.
+// What `thread` has done until now comes before something that it does not know of, and what it
+// does from now on does not, be it a repetition: it is told.
 void Tracking::ReleaseLocked(ThreadId thread, std::uint64_t key) {
   batch_.AddEdge(thread, EventKind::kHappensBefore, key);
   if (Carrier* const carrier = CarrierOf(thread)) EndEpoch(*carrier);

@@ -1,6 +1,6 @@
-// Without debug info: what userspace RCU inlines into its users (those that define _LGPL_SOURCE). The
-// readers wake whoever waits for them by plain loads and stores of a futex's word, which is found by
-// the name of its variable.
+// Without debug info: what userspace RCU inlines into its users (those that define _LGPL_SOURCE).
+// The readers wake whoever waits for them by plain loads and stores of a futex's word, which is
+// found by the name of its variable.
 // CLEAN
 // BUILD gcc-O2-nodebug clang-O2-nodebug gcc-O0-nodebug
 #include <linux/futex.h>
