@@ -284,6 +284,12 @@ void Vcpu::StartVm() {
   if (error == EAGAIN) {
     throw KvmError(error, "KVM's own thread in this process is one too many for `ulimit -u`");
   }
+  // pid_namespaces(7): it may make no threads any more.
+  if (error == EINVAL) {
+    throw KvmError(error,
+                   "KVM cannot have its own thread in a process that has left its PID namespace to "
+                   "its children (`unshare --pid` without --fork)");
+  }
 }
 
 void Vcpu::SetMsr(std::uint32_t index, std::uint64_t value) {

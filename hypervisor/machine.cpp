@@ -234,6 +234,8 @@ void Machine::ShowCodeCache(bool repeats) {
     void* const memory =
         mmap(at, end - start, protection,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory == MAP_FAILED && errno != EEXIST)
+      throw KvmError(errno, "no address space for the code cache (see ulimit -v)");
     if (memory != at) {
       if (memory != MAP_FAILED) munmap(memory, end - start);
       throw KvmError(EEXIST, "the code cache's address range is taken");

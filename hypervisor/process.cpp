@@ -108,14 +108,16 @@ void ClearChildTid(const GuestThread& thread) {
 
 }  // namespace
 
-// Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours.
+// Whose accesses do not count (LARD's rule 1): the C and C++ runtimes, and ours. Those of the first
+// ones cannot: they make a thread before it is one, and end it when it is none any more.
+static constexpr const char* kThreadModules[] = {"ld-linux*",         "libc.so*",
+                                                 "libc-[0-9]*",       "libpthread.so*",
+                                                 "libpthread-[0-9]*", "libtrapline-preload.so*"};
 static constexpr const char* kRuntimeModules[] = {
-    "ld-linux*",         "libc.so*",     "libc-[0-9]*",   "libpthread.so*",
-    "libpthread-[0-9]*", "libm.so*",     "libdl.so*",     "librt.so*",
-    "libstdc++.so*",     "libc++.so*",   "libc++abi.so*", "libgcc_s.so*",
-    "libgomp.so*",       "libomp.so*",   "libresolv.so*", "libnss_*",
-    "libasan.so*",       "libtsan.so*",  "libubsan.so*",  "liblsan.so*",
-    "libjemalloc.so*",   "libtcmalloc*", "libmimalloc*",  "libtrapline-preload.so*"};
+    "libm.so*",      "libdl.so*",       "librt.so*",    "libstdc++.so*", "libc++.so*",
+    "libc++abi.so*", "libgcc_s.so*",    "libobjc.so*",  "libgomp.so*",   "libomp.so*",
+    "libresolv.so*", "libnss_*",        "libasan.so*",  "libtsan.so*",   "libubsan.so*",
+    "liblsan.so*",   "libjemalloc.so*", "libtcmalloc*", "libmimalloc*"};
 
 bool NamesFile(const std::string& glob, const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;
@@ -123,8 +125,14 @@ bool NamesFile(const std::string& glob, const std::string& path) {
          fnmatch(glob.c_str(), path.c_str(), 0) == 0;
 }
 
+bool MakesThreads(const std::string& path) {
+  return std::any_of(std::begin(kThreadModules), std::end(kThreadModules),
+                     [&](const std::string& glob) { return NamesFile(glob, path); });
+}
+
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
   const auto matches = [&](const std::string& glob) { return NamesFile(glob, path); };
+  if (MakesThreads(path)) return true;
   if (std::any_of(options.track_modules.begin(), options.track_modules.end(), matches))
     return false;
   if (std::any_of(options.untrack_modules.begin(), options.untrack_modules.end(), matches))
@@ -775,13 +783,27 @@ long Process::CloneSharingMemory(GuestThread& parent, const CloneArguments& argu
 
 // --- namespaces
 
+namespace {
+
+// Whether children to come are in another PID namespace than the process: then it can have no new
+// thread, nor a new virtual machine.
+bool HasLeftPids() {
+  struct stat own;
+  struct stat of_children;  // ENOENT until there is one
+  return stat("/proc/self/ns/pid", &own) == 0 &&
+         (stat("/proc/self/ns/pid_for_children", &of_children) != 0 ||
+          own.st_ino != of_children.st_ino);
+}
+
+}  // namespace
+
 long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint64_t arguments[6]) {
   const long result = thread.Interruptible(number, arguments);
   unsigned users = 0;  // a process that shares this memory has a vCPU too
   machine_.ForEachCarrier([&users](const Carrier& carrier) { users += carrier.in_use ? 1 : 0; });
   // EUSERS: of a time namespace.
   const auto has_threads = [](long error) { return error == -EINVAL || error == -EUSERS; };
-  if (!has_threads(result) || thread.is_vfork_child || users != 1) return result;
+  if (!has_threads(result) || thread.is_vfork_child || users != 1 || HasLeftPids()) return result;
   // Not the program's fault if it is the thread KVM keeps in the process for a virtual machine:
   // without one for a moment it is gone. Or the one that drains.
   SetHostMask(kAllSignals);
@@ -790,12 +812,16 @@ long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint
   thread.EnterView(View::kWhole);
   if (tracking_) tracking_->idle_drain().Stop();
   const kvm_sregs special = thread.carrier().vcpu().special_registers();
+  // Who has left a PID namespace to its children to come makes no threads any more, not for KVM
+  // either: that comes last. Alone it is allowed with threads.
+  const bool leaves_pids = number == SYS_unshare && (arguments[0] & CLONE_NEWPID) != 0;
+  const std::uint64_t first = arguments[0] & ~(leaves_pids ? std::uint64_t{CLONE_NEWPID} : 0);
   long changed = 0;
   const auto change = [&] {
     constexpr int kMostWaits =
         100;  // of a millisecond: the thread is told to end and not waited for
     for (int i = 0; i < kMostWaits; ++i) {
-      changed = syscall(number, arguments[0], arguments[1]);
+      changed = syscall(number, first, arguments[1]);
       if (changed < 0) changed = -errno;
       if (!has_threads(changed)) return;
       usleep(1000);
@@ -806,6 +832,7 @@ long Process::ChangeNamespaces(GuestThread& thread, long number, const std::uint
   } catch (const std::exception& error) {
     Fatal(fmt::format("no new virtual machine: {}", error.what()));
   }
+  if (leaves_pids && changed == 0 && unshare(CLONE_NEWPID) != 0) changed = -errno;
   if (tracking_ && tracking_->active()) thread.EnterView(View::kClosed);
   if (!thread.signal_pending()) SetHostMask(thread.mask());
   return changed;

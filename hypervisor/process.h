@@ -68,6 +68,10 @@ std::string WhyRuntimeIsUnusable();
 // Whether the glob matches the name of the file at `path`, with or without its directory.
 bool NamesFile(const std::string& glob, const std::string& path);
 
+// Whether the file at `path` is one whose code makes and ends threads, which can never count: the C
+// library, the dynamic linker, Trapline's own library.
+bool MakesThreads(const std::string& path);
+
 // Whether the code of the file at `path` does not count under these options.
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path);
 

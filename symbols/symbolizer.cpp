@@ -224,7 +224,10 @@ class Symbolizer::Implementation {
     if (contents.debug_info) variable = contents.debug_info->FindThreadLocal(offset);
     const ElfSymbols::Symbol* symbol =
         contents.symbols ? contents.symbols->FindThreadLocal(offset) : nullptr;
-    return Combine(module, offset, variable, symbol);
+    DataPlace nameless;
+    nameless.module = module;
+    nameless.offset = offset;
+    return Combine(module, offset, variable, symbol).value_or(nameless);
   }
 
   std::optional<StackVariable> ResolveStack(std::uint64_t address,

@@ -93,9 +93,10 @@ class Symbolizer {
   // The variable with static storage at `address`, if symbols or debug info tell.
   std::optional<DataPlace> ResolveData(std::uint64_t address);
 
-  // The thread-local variable at `address` in the thread whose FS base is `thread_pointer`. Knows
-  // the modules loaded at start (psABI TLS variants I and II: static TLS) and those whose block the
-  // thread's dtv lists.
+  // The thread-local variable at `address` in the thread whose FS base is `thread_pointer`; without
+  // a name if neither symbols nor debug info have one. Nothing: it is none. Knows the modules
+  // loaded at start (psABI TLS variants I and II: static TLS) and those whose block the thread's
+  // dtv lists.
   std::optional<DataPlace> ResolveThreadLocal(std::uint64_t address, std::uint64_t thread_pointer,
                                               const MemoryReader& memory);
 

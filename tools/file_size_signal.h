@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -23,10 +24,13 @@ class FileSizeSignalHeldBack {
     constexpr std::uint64_t kAll = ~std::uint64_t{0};
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &before_, sizeof before_);
   }
+  // Leaves errno, which tells how the write failed.
   ~FileSizeSignalHeldBack() {
+    const int error = errno;
     constexpr timespec kNow = {0, 0};
     if (!was_pending_) sigtimedwait(&signal_, nullptr, &kNow);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
+    errno = error;
   }
   FileSizeSignalHeldBack(const FileSizeSignalHeldBack&) = delete;
   FileSizeSignalHeldBack& operator=(const FileSizeSignalHeldBack&) = delete;

@@ -447,6 +447,13 @@ int main(int argc, char** argv) {
       return trapline::kMonitorFailure;
     }
   }
+  if (const auto name = std::ranges::find_if(track, trapline::MakesThreads); name != track.end()) {
+    trapline::Complain(
+        "trapline: --track={}: the code of the C library and the dynamic linker, which make the "
+        "threads, cannot be checked\n",
+        *name);
+    return trapline::kMonitorFailure;
+  }
   options.tracking.track_modules = track;
   options.tracking.untrack_modules = untrack;
   options.tracking.engine = engine == "step" ? trapline::Engine::kStep : trapline::Engine::kCache;

@@ -13,14 +13,16 @@ namespace trapline {
 namespace {
 
 // oneTBB: the pools of tasks, and its allocator's lists of blocks. Abseil's mutexes and spinning
-// locks, userspace RCU, PyTorch's pool of threads: nothing but synchronisation.
+// locks, userspace RCU, PyTorch's pool of threads, GCC's transactions, which access memory for the
+// program: nothing but synchronisation.
 constexpr const char* kSilentModules[] = {"libtbb.so*",
                                           "libtbbmalloc.so*",
                                           "libtbbmalloc_proxy.so*",
                                           "libabsl_base.so*",
                                           "libabsl_synchronization.so*",
                                           "liburcu*.so*",
-                                          "libpthreadpool.so*"};
+                                          "libpthreadpool.so*",
+                                          "libitm.so*"};
 // Atomic operations that are too large for one instruction that every processor has.
 constexpr const char* kAtomicOperations = "libatomic.so*";
 

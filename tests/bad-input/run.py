@@ -230,6 +230,7 @@ def command_line(suite):
             if suite.wanted(case):
                 outcome = suite.run(["bash", "-c", f'"$0" {arguments} {where}', trapline])
                 suite.judge(case, None if outcome.status == status else f"{outcome.status_text()}, expected {status}", outcome)
+    suite.expect_error("thread-makers", suite.run([trapline, "run", "--track=libc.so.6", "--", "true"]), [125], "--track=libc.so.6")
     if suite.wanted("stdout-full"):
         outcome = suite.run(["bash", "-c", '"$@" >/dev/full', "bash", trapline, "doctor"])
         suite.judge("stdout-full", None if outcome.status >= 0 else outcome.status_text(), outcome)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,8 @@
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "tools/file_size_signal.h"
 
 namespace trapline {
 namespace {
@@ -196,6 +199,12 @@ TEST_F(RaceJsonFileTest, WithoutItsName) {
   EXPECT_TRUE(file.Merge(Part(1, "a", 1)).ok());
   ASSERT_EQ(rename(moved.c_str(), path_.c_str()), 0);
   EXPECT_EQ(Content()["races"].size(), 1u);
+}
+
+TEST_F(RaceJsonFileTest, WhyAWriteFailsIsKept) {
+  errno = ENOSPC;
+  { const FileSizeSignalHeldBack signal; }
+  EXPECT_EQ(errno, ENOSPC);
 }
 
 TEST_F(RaceJsonFileTest, ErrorsOfCreation) {

@@ -21,6 +21,7 @@ static int InChild(int (*change)(void)) {
 
 static int NewUser(void) { return unshare(CLONE_NEWUSER); }
 static int NewUserAndMounts(void) { return unshare(CLONE_NEWUSER | CLONE_NEWNS); }
+static int NewUserAndPids(void) { return unshare(CLONE_NEWUSER | CLONE_NEWPID); }
 static int UnshareThread(void) { return unshare(CLONE_THREAD); }
 static int UnshareMemory(void) { return unshare(CLONE_VM); }
 static int BadFlags(void) { return unshare(CLONE_PARENT); }
@@ -60,6 +61,8 @@ int main(void) {
   if (user == EPERM || user == ENOSPC || user == ENOSYS) Skip("no user namespaces here");
   Fact(user == 0, "a user namespace");
   Fact(InChild(NewUserAndMounts) == 0, "with a mount namespace");
+  const int pids = InChild(NewUserAndPids);
+  Fact(pids == 0 || pids == EPERM || pids == ENOSPC, "with a PID namespace for children to come");
   Fact(InChild(UnshareThread) == 0, "CLONE_THREAD");
   Fact(InChild(UnshareMemory) == 0, "CLONE_VM");
   Fact(InChild(BadFlags) == EINVAL, "EINVAL for flags that cannot be unshared");

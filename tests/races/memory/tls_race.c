@@ -1,5 +1,6 @@
 // A pointer to a thread's own variable is given to another thread.
 // RACE write-write tls:mine a b
+// BUILD O0 O2 stripped
 // MAY-MISS shared: each place runs once
 #include "race.h"
 
