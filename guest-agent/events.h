@@ -33,7 +33,7 @@ enum trapline_event_kind {
   TRAPLINE_BARRIER_ENTER,  /* about to wait at barrier `address` */
   TRAPLINE_BARRIER_LEAVE,
   TRAPLINE_JOIN, /* thread number `address` (trapline_agent_interface.thread) has been waited for */
-  TRAPLINE_SYNC_DESTROYED, /* lock or barrier `address` is no more: forget its clock */
+  TRAPLINE_SYNC_DESTROYED, /* lock or barrier `address` is no more: counts as a write to it */
   TRAPLINE_ALLOCATE,       /* [address, address+size) is a heap block now, allocated at `ip` */
   TRAPLINE_FREE, /* heap block `address` is about to be freed; size = its usable size, 0 = unknown
                   */

@@ -180,7 +180,9 @@ static inline void trapline_barrier_leave(const volatile void* barrier, unsigned
   trapline_client_report(TRAPLINE_CLIENT_BARRIER_LEAVE, barrier, threads);
 }
 
-/* The lock, barrier or key is no more: what comes to lie there is another one. */
+/* The lock, barrier or key is no more, which counts as a write to its first byte: who uses it
+ * without order races with that. What it has ordered until then it still does
+ * (docs/synchronisation.md). */
 static inline void trapline_sync_destroyed(const volatile void* object) {
   trapline_client_report(TRAPLINE_CLIENT_SYNC_DESTROYED, object, 0);
 }
