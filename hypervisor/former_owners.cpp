@@ -5,9 +5,15 @@
 namespace trapline {
 
 std::uint64_t FormerOwners::NextKey(ThreadId owner) {
-  // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
-  constexpr std::uint64_t kOwners = 64, kLosses = 16;
-  return kLossKeys | (owner % kOwners * kLosses + losses_++ % kLosses);
+  const std::uint64_t number = owner % kOwners * kLosses + losses_++ % kLosses;
+  versions_[number] = static_cast<std::uint32_t>(losses_);
+  return kLossKeys | number;
+}
+
+bool FormerOwners::Learn(Known& known, std::uint64_t key) const {
+  const std::uint64_t number = key - kLossKeys;
+  known.versions_.resize(versions_.size());
+  return std::exchange(known.versions_[number], versions_[number]) != versions_[number];
 }
 
 void FormerOwners::Add(ThreadId owner, std::uint64_t key, std::uint64_t start, std::uint64_t end) {

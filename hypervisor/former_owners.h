@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <iterator>
@@ -22,6 +23,13 @@ namespace trapline {
 
 class FormerOwners {
  public:
+  // What a thread comes after of what is known by keys.
+  class Known {
+   private:
+    friend class FormerOwners;
+    std::vector<std::uint32_t> versions_;  // by key
+  };
+
   // The key (kLossKeys) for what `owner` has done until it loses pages now.
   std::uint64_t NextKey(ThreadId owner);
   // `owner` has lost [start, end): what it did until then is known by `key`.
@@ -31,6 +39,9 @@ class FormerOwners {
   bool existed() const { return losses_ != 0; }
   bool empty() const { return pages_.empty(); }
   bool Has(std::uint64_t address, ThreadId owner) const;
+  // Whether the key has stood for more since the thread whose `known` this is learnt of it last,
+  // which it does now.
+  bool Learn(Known& known, std::uint64_t key) const;
   // Calls visit(owner, key) for each that [start, end) had, for some of them more than once.
   template <class Visit>
   void ForEach(std::uint64_t start, std::uint64_t end, Visit&& visit) const {
@@ -58,8 +69,12 @@ class FormerOwners {
   // An entry ends at the address, and another one starts there, if one went across it.
   void Split(std::uint64_t address);
 
-  std::map<std::uint64_t, Pages> pages_;   // by start
-  std::atomic<std::uint64_t> losses_ = 0;  // keys given out for them
+  // Clocks are never given back, so keys are few; sharing one orders more, which is allowed.
+  static constexpr std::uint64_t kOwners = 64, kLosses = 16;
+
+  std::map<std::uint64_t, Pages> pages_;                     // by start
+  std::atomic<std::uint64_t> losses_ = 0;                    // keys given out for them
+  std::array<std::uint32_t, kOwners * kLosses> versions_{};  // by key: losses_ when it was
 };
 
 }  // namespace trapline

@@ -1258,8 +1258,11 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
 
 // `thread` may have read, in [start, end), what former owners released there.
 void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  // Where that ends a thread is not always itself, or its synchronisation does not always count.
+  const bool remembers = repeats_.started();
   former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
     if (owner == thread) return;
+    if (remembers && !former_owners_.Learn(states_[thread].known_losses, key)) return;
     batch_.AddEdge(thread, EventKind::kHappensAfter, key);
     if (user_level_threads_.existed())
       batch_.AddEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);

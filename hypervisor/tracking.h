@@ -196,6 +196,7 @@ class Tracking {
     UnseenLoads loads;
     std::vector<std::uint32_t> frames;  // number in CacheThread::frames -> InternFrame
     UserLevelThreads::Carried carried;
+    FormerOwners::Known known_losses;
     std::optional<unsigned> repeat_slot;                       // RepeatTables::Add
     std::uint64_t first_join_begin = 0, join_begins_took = 0;  // ns of CLOCK_MONOTONIC; 0: none
     std::uint64_t stack_start = 0, stack_end = 0, thread_pointer = 0;  // 0: not known

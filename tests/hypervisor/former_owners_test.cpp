@@ -76,6 +76,22 @@ TEST(FormerOwners, MoveWithTheirPages) {
   EXPECT_EQ(In(former, 0x10000, 0x20000), Losses{});
 }
 
+TEST(FormerOwners, AKeyIsLearntOnceUntilItStandsForMore) {
+  FormerOwners former;
+  FormerOwners::Known one, other;
+  const std::uint64_t key = former.NextKey(1);
+  const std::uint64_t later = former.NextKey(1);
+  ASSERT_NE(key, later);
+  EXPECT_TRUE(former.Learn(one, key));
+  EXPECT_FALSE(former.Learn(one, key));
+  EXPECT_TRUE(former.Learn(other, key));
+  EXPECT_TRUE(former.Learn(one, later));
+  while (former.NextKey(1) != key) {
+  }
+  EXPECT_TRUE(former.Learn(one, key));
+  EXPECT_FALSE(former.Learn(one, key));
+}
+
 TEST(FormerOwners, KeysAreFew) {
   FormerOwners former;
   std::set<std::uint64_t> keys;
