@@ -1258,7 +1258,8 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
 
 // `thread` may have read, in [start, end), what former owners released there.
 void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
-  // Where that ends a thread is not always itself, or its synchronisation does not always count.
+  // Repeats have ended where a thread is not always itself, or its synchronisation not always
+  // counts: then each time.
   const bool remembers = repeats_.started();
   former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
     if (owner == thread) return;

@@ -111,15 +111,15 @@ bool IsTbbFunction(std::string_view name) {
   return TakePrefix(&name) && TakeName(&name) == "tbb" && TakeDetail(&name);
 }
 
+bool IsParallelOr(std::string_view name) {
+  return name.find("10__internal13__parallel_orI") != std::string_view::npos;
+}
+
 std::uint64_t AtomicBytesOfVariable(std::string_view name) {
   constexpr std::uint64_t kGuard = 8;         // Itanium C++ ABI, section 3.3.3
   constexpr std::uint64_t kGracePeriod = 16;  // struct urcu_gp: a counter, and a futex's word
   if (name.starts_with("_ZGV")) return kGuard;
   return name.starts_with("urcu_") && name.ends_with("_gp") ? kGracePeriod : 0;
-}
-
-bool IsParallelOr(std::string_view name) {
-  return name.find("10__internal13__parallel_orI") != std::string_view::npos;
 }
 
 bool IsSynchronisingFunction(std::string_view name) {
