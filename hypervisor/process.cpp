@@ -125,19 +125,12 @@ bool NamesFile(const std::string& glob, const std::string& path) {
          fnmatch(glob.c_str(), path.c_str(), 0) == 0;
 }
 
-bool MakesThreads(const std::string& path) {
-  return std::any_of(std::begin(kThreadModules), std::end(kThreadModules),
-                     [&](const std::string& glob) { return NamesFile(glob, path); });
-}
+bool MakesThreads(const std::string& path) { return AnyNamesFile(kThreadModules, path); }
 
 bool IsUntrackedModule(const TrackOptions& options, const std::string& path) {
-  const auto matches = [&](const std::string& glob) { return NamesFile(glob, path); };
   if (MakesThreads(path)) return true;
-  if (std::any_of(options.track_modules.begin(), options.track_modules.end(), matches))
-    return false;
-  if (std::any_of(options.untrack_modules.begin(), options.untrack_modules.end(), matches))
-    return true;
-  return std::any_of(std::begin(kRuntimeModules), std::end(kRuntimeModules), matches);
+  if (AnyNamesFile(options.track_modules, path)) return false;
+  return AnyNamesFile(options.untrack_modules, path) || AnyNamesFile(kRuntimeModules, path);
 }
 
 namespace {

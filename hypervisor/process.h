@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -67,6 +68,12 @@ std::string WhyRuntimeIsUnusable();
 
 // Whether the glob matches the name of the file at `path`, with or without its directory.
 bool NamesFile(const std::string& glob, const std::string& path);
+
+// The same for any of several globs.
+template <class Globs>
+bool AnyNamesFile(const Globs& globs, const std::string& path) {
+  return std::ranges::any_of(globs, [&](const std::string& glob) { return NamesFile(glob, path); });
+}
 
 // Whether the file at `path` is one whose code makes and ends threads, which can never count: the C
 // library, the dynamic linker, Trapline's own library.

@@ -1258,12 +1258,13 @@ void Tracking::OnOwnershipLostLocked(ThreadId owner, const std::vector<PageRun>&
 
 // `thread` may have read, in [start, end), what former owners released there.
 void Tracking::AcquireFormerLocked(ThreadId thread, std::uint64_t start, std::uint64_t end) {
+  if (former_owners_.empty()) return;
   // Repeats have ended where a thread is not always itself, or its synchronisation not always
   // counts: then each time.
-  const bool remembers = repeats_.started();
+  FormerOwners::Known* const known = repeats_.started() ? &states_[thread].known_losses : nullptr;
   former_owners_.ForEach(start, end, [&](ThreadId owner, std::uint64_t key) {
     if (owner == thread) return;
-    if (remembers && !former_owners_.Learn(states_[thread].known_losses, key)) return;
+    if (known != nullptr && !former_owners_.Learn(*known, key)) return;
     batch_.AddEdge(thread, EventKind::kHappensAfter, key);
     if (user_level_threads_.existed())
       batch_.AddEdge(thread, EventKind::kHappensAfter, kCarrierKeys | owner);

@@ -242,9 +242,7 @@ std::vector<Range> ExecutionEvents::OnCodeMapped(const std::string& file, const 
   std::erase_if(container_code_,
                 [&](const Range& part) { return part.start < code.end && code.start < part.end; });
   std::vector<Range> parts;
-  const bool said = std::any_of(untrack_.begin(), untrack_.end(),
-                                [&](const std::string& glob) { return NamesFile(glob, file); });
-  if (!counts && !said) {
+  if (!counts && !AnyNamesFile(untrack_, file)) {
     for (const CodePart& part : ContainerCodeOf(file)) {
       const std::uint64_t begin = std::max(part.begin, offset);
       const std::uint64_t end = std::min(part.end, offset + (code.end - code.start));

@@ -26,11 +26,6 @@ constexpr const char* kSilentModules[] = {"libtbb.so*",
 // Atomic operations that are too large for one instruction that every processor has.
 constexpr const char* kAtomicOperations = "libatomic.so*";
 
-bool Match(const std::vector<std::string>& globs, const Module& module) {
-  return std::ranges::any_of(globs,
-                             [&](const std::string& glob) { return NamesFile(glob, module.path); });
-}
-
 }  // namespace
 
 OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
@@ -47,16 +42,19 @@ OrderingModules::OrderingModules(const std::vector<std::string>& atomic,
 }
 
 bool OrderingModules::Names(const Module& module) const {
-  return (Match(silent_, module) || NamesFile(kAtomicOperations, module.path)) &&
-         !Match(counting_, module);
+  return (AnyNamesFile(silent_, module.path) || NamesFile(kAtomicOperations, module.path)) &&
+         !AnyNamesFile(counting_, module.path);
 }
 
-bool OrderingModules::IsSilent(const Module& module) const { return Match(silent_, module); }
+bool OrderingModules::IsSilent(const Module& module) const {
+  return AnyNamesFile(silent_, module.path);
+}
 
 const std::vector<LinkedAllocator>& OrderingModules::AllocatorsIn(const Module& module) {
   const std::lock_guard lock(allocators_mutex_);
   const auto [at, is_new] = allocators_.try_emplace(module.index);
-  if (is_new && !module.is_vdso() && !Match(counting_, module) && !is_untracked_(module.path))
+  if (is_new && !module.is_vdso() && !AnyNamesFile(counting_, module.path) &&
+      !is_untracked_(module.path))
     at->second = FindLinkedAllocators(module, modules_.memory());
   return at->second;
 }

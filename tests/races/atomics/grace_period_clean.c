@@ -30,7 +30,7 @@ static void* Reads(void* argument) {
 
 int main(void) {
   pthread_t readers[kReaders];
-  for (int i = 0; i < kReaders; i++) pthread_create(&readers[i], NULL, Reads, NULL);
+  for (int i = 0; i < kReaders; i++) readers[i] = Start(Reads, NULL);
   struct timespec most = {0, 1000000};
   for (int round = 0; round < kRounds / 4; round++) {
     atomic_fetch_sub(&urcu_memb_gp.futex, 1);
@@ -38,7 +38,6 @@ int main(void) {
       syscall(SYS_futex, &urcu_memb_gp.futex, FUTEX_WAIT, -1, &most, NULL, 0);
     atomic_store_explicit(&urcu_memb_gp.futex, 0, memory_order_relaxed);
   }
-  for (int i = 0; i < kReaders; i++) pthread_join(readers[i], NULL);
-  puts("done");
-  return 0;
+  for (int i = 0; i < kReaders; i++) Join(readers[i]);
+  return Done();
 }

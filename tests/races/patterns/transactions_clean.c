@@ -50,9 +50,8 @@ static long Consume(void) {
 }
 
 int main(void) {
-  pthread_t thread;
-  pthread_create(&thread, NULL, Produces, NULL);
+  const pthread_t thread = Start(Produces, NULL);
   printf("%ld\n", Consume());
-  pthread_join(thread, NULL);
+  Join(thread);
   return 0;
 }
