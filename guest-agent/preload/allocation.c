@@ -191,13 +191,11 @@ WRAPPER int posix_memalign(void** block, size_t alignment, size_t size) {
   EndAllocation(outer, block, size, CALLER);         \
   return block
 
-#define DELETE(block, name, ...)                  \
-  REQUIRE(name);                                  \
-  const void* outer = current_allocation.freeing; \
-  ReportFreed(block, CALLER);                     \
-  current_allocation.freeing = block;             \
-  real.name(__VA_ARGS__);                         \
-  current_allocation.freeing = outer
+#define DELETE(block, name, ...)                    \
+  REQUIRE(name);                                    \
+  BEGIN_FREEING(block, SizeOfFreed(block, CALLER)); \
+  real.name(__VA_ARGS__);                           \
+  END_FREEING
 
 WRAPPER void* _Znwm(size_t size) { NEW(size, _Znwm, size); }
 

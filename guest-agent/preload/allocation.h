@@ -29,4 +29,12 @@ static inline void EndAllocation(struct Allocation outer, const void* block, siz
   current_allocation.ip = 0;
 }
 
+/* In a wrapper, around what gives `block` back by other functions that do so: reported once,
+ * before. `size` is asked for only then. */
+#define BEGIN_FREEING(block, size)                                                               \
+  const void* const freeing = current_allocation.freeing;                                        \
+  if (runtime.agent && (block) && (block) != freeing) Event(TRAPLINE_FREE, block, size, CALLER); \
+  current_allocation.freeing = (block)
+#define END_FREEING current_allocation.freeing = freeing
+
 #endif

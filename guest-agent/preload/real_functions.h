@@ -16,6 +16,7 @@
 #include <strings.h>
 #include <threads.h>
 
+#include "guest-agent/preload/allocators.h"
 #include "guest-agent/preload/declarations.h"
 
 /* The allocator comes first: looking up the others may allocate. */
@@ -319,6 +320,29 @@
   OPTIONAL(__kmpc_end_reduce)                     \
   OPTIONAL(__kmpc_end_reduce_nowait)
 
+/* Those that say how large a block is are asked, not stood in front of. */
+#define MIMALLOC_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
+  MIMALLOC_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL) \
+  OPTIONAL(mi_usable_size)
+
+#define JEMALLOC_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
+  JEMALLOC_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL) \
+  OPTIONAL(sallocx)
+
+#define PREFIXED_JEMALLOC_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
+  PREFIXED_JEMALLOC_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL) \
+  OPTIONAL(je_sallocx)
+
+#define TCMALLOC_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION)             \
+  TCMALLOC_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL) \
+  OPTIONAL(tc_malloc_size)
+
+#define OPENMP_ALLOCATOR_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
+  OPENMP_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL)
+
+#define KMP_ALLOCATOR_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
+  KMP_BLOCK_FUNCTIONS(OPTIONAL, OPTIONAL, OPTIONAL, OPTIONAL)
+
 #define ANNOTATION_FUNCTIONS(OPTIONAL, OPTIONAL_VERSION) \
   OPTIONAL(AnnotateHappensBefore)                        \
   OPTIONAL(AnnotateHappensAfter)                         \
@@ -396,7 +420,7 @@
   OPTIONAL(__tsan_java_release)                    \
   OPTIONAL(__tsan_java_release_store)
 
-#define DECLARE(name) __typeof__(name)* name;
+#define DECLARE(name, ...) __typeof__(name)* name;
 #define DECLARE_VERSION(name, version) __typeof__(name)* name;
 
 struct RealFunctions {
@@ -410,6 +434,12 @@ struct RealFunctions {
   LIBCXX_FUNCTIONS(DECLARE, DECLARE_VERSION)
   GOMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
   KMP_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  MIMALLOC_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  JEMALLOC_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  PREFIXED_JEMALLOC_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  TCMALLOC_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  OPENMP_ALLOCATOR_FUNCTIONS(DECLARE, DECLARE_VERSION)
+  KMP_ALLOCATOR_FUNCTIONS(DECLARE, DECLARE_VERSION)
   ANNOTATION_FUNCTIONS(DECLARE, DECLARE_VERSION)
   TSAN_FUNCTIONS(DECLARE, DECLARE_VERSION)
 };

@@ -21,7 +21,7 @@ struct Function {
   size_t offset;       /* of its pointer in struct RealFunctions */
 };
 
-#define ENTRY(name) {#name, NULL, offsetof(struct RealFunctions, name)},
+#define ENTRY(name, ...) {#name, NULL, offsetof(struct RealFunctions, name)},
 #define ENTRY_VERSION(name, version) {#name, version, offsetof(struct RealFunctions, name)},
 static const struct Function kLibc[] = {
     ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION) THREAD_FUNCTIONS(ENTRY, ENTRY_VERSION)
@@ -31,6 +31,14 @@ static const struct Function kCxx[] = {CXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kLibcxx[] = {LIBCXX_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kGomp[] = {GOMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kKmp[] = {KMP_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kMimalloc[] = {MIMALLOC_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kJemalloc[] = {JEMALLOC_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kPrefixedJemalloc[] = {
+    PREFIXED_JEMALLOC_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kTcmalloc[] = {TCMALLOC_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kOpenmpAllocator[] = {
+    OPENMP_ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION)};
+static const struct Function kKmpAllocator[] = {KMP_ALLOCATOR_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kAnnotations[] = {ANNOTATION_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 static const struct Function kTsan[] = {TSAN_FUNCTIONS(ENTRY, ENTRY_VERSION)};
 #undef ENTRY
@@ -46,7 +54,13 @@ static const struct Group {
                   {kCxx, COUNT(kCxx)},
                   {kLibcxx, COUNT(kLibcxx)},
                   {kGomp, COUNT(kGomp)},
-                  {kKmp, COUNT(kKmp)}};
+                  {kKmp, COUNT(kKmp)},
+                  {kMimalloc, COUNT(kMimalloc)},
+                  {kJemalloc, COUNT(kJemalloc)},
+                  {kPrefixedJemalloc, COUNT(kPrefixedJemalloc)},
+                  {kTcmalloc, COUNT(kTcmalloc)},
+                  {kOpenmpAllocator, COUNT(kOpenmpAllocator)},
+                  {kKmpAllocator, COUNT(kKmpAllocator)}};
 
 /* dlsym, which this library stands in front of itself. */
 static void* (*NextLookUp(void))(void*, const char*) {
@@ -155,14 +169,25 @@ static void FindAllocator(void) {
 }
 
 /* By its own headers: a sanitizer that is not ready yet may stand before dl_iterate_phdr. */
+static struct Extent ExtentAt(uint64_t base) {
+  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
+  return ExtentOf(base, (const ElfW(Phdr)*)(base + header->e_phoff), header->e_phnum);
+}
+
 static void FindLoader(void) {
   uint64_t base = getauxval(AT_BASE);
   if (base == 0) return;
-  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
-  struct Extent extent =
-      ExtentOf(base, (const ElfW(Phdr)*)(base + header->e_phoff), header->e_phnum);
+  struct Extent extent = ExtentAt(base);
   runtime.loader_begin = extent.begin;
   runtime.loader_size = extent.end - extent.begin;
+}
+
+static void FindSelf(void) {
+  Dl_info info;
+  if (!dladdr(&runtime, &info)) return;
+  struct Extent extent = ExtentAt((uint64_t)info.dli_fbase);
+  runtime.own_begin = extent.begin;
+  runtime.own_size = extent.end - extent.begin;
 }
 
 static const Agent* FindAgent(void) {
@@ -185,6 +210,7 @@ void Initialise(void) {
   FindGroup(kTsan, COUNT(kTsan));
   FindAllocator();
   FindLoader();
+  FindSelf();
   runtime.c11_is_libc = IsLibc(*(void**)&real.thrd_create) && IsLibc(*(void**)&real.mtx_lock);
   runtime.agent = FindAgent();
   if (runtime.agent) RegisterInitialThread();

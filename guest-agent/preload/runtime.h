@@ -39,6 +39,7 @@ struct Runtime {
   /* Code of an allocator other than libc's: its locks are no business of the program's. */
   uint64_t allocator_begin, allocator_size;
   uint64_t loader_begin, loader_size; /* the dynamic loader's code and data */
+  uint64_t own_begin, own_size;       /* this library's */
 };
 INTERNAL extern struct Runtime runtime;
 
