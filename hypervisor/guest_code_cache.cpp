@@ -377,6 +377,13 @@ GuestCodeCache::Continuation GuestCodeCache::Follow(CacheThread& thread, std::ui
     }
     case ExitKind::kLookup:
       result.target = thread.target;
+      if (!IsCanonical(result.target)) {
+        result.refused = HalfOf(thread.lookup).cache->BranchOf(thread);
+        if (result.refused) {
+          inside_.erase(&thread);
+          break;
+        }
+      }
       translate([&] { return present(coverage).FollowLookup(result.target); });
       break;
     default:

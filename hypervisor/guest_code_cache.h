@@ -124,6 +124,9 @@ class GuestCodeCache {
   struct Continuation {
     std::uint64_t target = 0;   // program address
     std::uint64_t address = 0;  // as Enter's; 0 also if it is not for the cache to go on (kStep)
+    // Address of the branch by which it would go on, which the processor refuses: the target is
+    // none.
+    std::optional<std::uint64_t> refused;
     // Only if `may_decline`: it has not been asked for often enough to be translated
     // (CacheAdmission), and runs natively.
     bool declined = false;

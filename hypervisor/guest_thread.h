@@ -159,6 +159,7 @@ class GuestThread {
   bool KnowsEffects();
   bool Touches(std::uint64_t address);
   bool HandleImpossibleAccess();
+  bool IsByMirrorsBase(std::uint64_t address, std::uint64_t rip) const;
   void HandlePortAccess();
   bool EmulateVsyscall(std::uint64_t address);
   void HandlePageFault(std::uint64_t error_code);
@@ -186,6 +187,7 @@ class GuestThread {
   bool AbandonRedirect(bool faulted);
   void FollowRedirect();
   void HandleCacheExit();
+  void RefuseBranch(std::uint64_t rip);
   void ReturnToRegion();
   void HandleCacheCall();
   bool TouchesUnmirrored(std::uint64_t address, std::uint64_t rip);

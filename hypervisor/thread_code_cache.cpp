@@ -53,9 +53,10 @@ void GuestThread::FinishLeave() {
 
 // Whether the thread has been in the code cache for so long that native code is worth a try: where
 // it meets no page that other threads use, it stays there (docs/detection.md, "Hot code"). Or, for
-// the moment in full code, so long that partial code is.
+// the moment in full code, so long that partial code is. Not where GS has a base of the program's
+// own: natively it would be that of the mirror.
 bool GuestThread::PrefersNative() {
-  if (!adaptive_ || view_ != View::kClosed || step_) return false;
+  if (!adaptive_ || view_ != View::kClosed || step_ || gs_base() != 0) return false;
   return (!carrier_->native() || carrier_->partial) &&
          GuestCodeCache::ThreadOf(*carrier_).leave_after <= 0;
 }
@@ -330,13 +331,33 @@ bool GuestThread::AbandonRedirect(bool faulted) {
   return true;
 }
 
+// The program, out of the code cache by the indirect branch at `rip`, which the cache has carried
+// out but for the jump: natively it is refused before anything has changed.
+void GuestThread::RefuseBranch(std::uint64_t rip) {
+  kvm_regs& registers = carrier_->vcpu().registers();
+  registers.rip = rip;
+  constexpr std::uint64_t kWord = 8;
+  if (const auto branch = process_->tracking()->DecodeAt(rip)) {
+    if (branch->branch == Branch::kIndirectCall) registers.rsp += kWord;
+    if (branch->branch == Branch::kReturn) {
+      std::uint16_t extra = 0;
+      if (branch->immediate_size == sizeof extra) ReadGuest(rip + branch->immediate_offset, extra);
+      registers.rsp -= kWord + extra;
+    }
+  }
+  carrier_->vcpu().MarkRegistersDirty();
+  Detach();
+  ForceException(kVectorProtection, 0);
+}
+
 void GuestThread::HandleCacheExit() {
   GuestCodeCache& cache = *code_cache();
   Vcpu& vcpu = carrier_->vcpu();
   CacheThread& thread = GuestCodeCache::ThreadOf(*carrier_);
   const Coverage coverage = cache.CoverageOf(vcpu.registers().rip);
-  auto [target, address, declined] =
+  auto [target, address, refused, declined] =
       cache.Follow(thread, vcpu.registers().rip, adaptive_ && view_ == View::kClosed);
+  if (refused) return RefuseBranch(*refused);
   if (target == agent::GuestAddressOf(trapline_agent_event_full)) {
     process_->tracking()->MakeRoom(*carrier_);
     address = cache.Enter(thread, agent::GuestAddressOf(trapline_agent_event), coverage);

@@ -180,6 +180,18 @@ bool GuestThread::KnowsEffects() {
   return instruction && instruction->effects_known;
 }
 
+// Whether a page fault at `rip`, out of the code cache, is for a gs: operand of the program's own:
+// GS base is the mirror's offset, natively, too, and the program's is known in the cache.
+bool GuestThread::IsByMirrorsBase(std::uint64_t address, std::uint64_t rip) const {
+  if (address >= kMirrorOffset) return true;
+  if (address < kLowMirrorStart || address >= kLowMirrorEnd) return false;
+  const auto instruction = InstructionAt(rip, kMaximumInstructionLength, false);
+  if (!instruction) return false;
+  const auto operands = instruction->memory();
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const MemoryOperand& operand) { return operand.segment == Segment::kGs; });
+}
+
 // Whether the program's present instruction may touch the program's `address`.
 bool GuestThread::Touches(std::uint64_t address) {
   if (address >= kUserAddressEnd) return false;
@@ -331,8 +343,7 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     if (cached) {
       verdict = ResolveCached(fault_address, write, rip);
     } else {
-      // The program's own gs: operand, natively: the cache knows its base.
-      if (address >= kMirrorOffset && view_ == View::kClosed && EnterCache()) return;
+      if (view_ == View::kClosed && IsByMirrorsBase(address, rip) && EnterCache()) return;
       verdict = process_->address_space().Resolve(*carrier_, view_, {address}, write,
                                                   (error_code & kFetch) != 0, rip);
     }

@@ -67,6 +67,7 @@ struct CacheThread {
   std::uint64_t leave_requested;
   // The handler's: so many accesses more, then it sets leave_requested.
   std::int64_t leave_after;
+  std::uint64_t lookup;    // cache address where `jump` was last not found at once
   RegisterFile registers;  // in native runs all of them at entry and exit; in full slow calls too
   std::uint64_t host_rsp;
   alignas(64) unsigned char xsave[kXsaveSize];

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <ranges>
 
 #include "translator/emitter.h"
 #include "translator/region_builder.h"
@@ -445,18 +446,30 @@ void CodeCache::Flush() {
   ++statistics_.flushes;
 }
 
+// Those of a region from its begin to that which holds at a cache address, the last one.
+std::span<const CodeCache::Mapping> CodeCache::MappingsUpTo(std::uint64_t address) const {
+  const Region* const region = RegionAt(address);
+  if (region == nullptr) return {};
+  const auto offset = static_cast<std::uint32_t>(address - region->begin);
+  const auto after = std::upper_bound(
+      region->mappings.begin(), region->mappings.end(), offset,
+      [](std::uint32_t value, const Mapping& mapping) { return value < mapping.offset; });
+  return {region->mappings.begin(), after};
+}
+
+std::optional<std::uint64_t> CodeCache::BranchOf(const CacheThread& thread) const {
+  // From where the target is known on, mappings are of the target.
+  for (const Mapping& mapping : std::views::reverse(MappingsUpTo(thread.lookup))) {
+    if (!mapping.rip_is_in_rax && !mapping.rip_is_target) return mapping.rip;
+  }
+  return std::nullopt;
+}
+
 std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers,
                                                const CacheThread& thread) const {
-  const Region* const at = RegionAt(registers.rip);
-  if (at == nullptr) return std::nullopt;
-  const Region& region = *at;
-  const auto offset = static_cast<std::uint32_t>(registers.rip - region.begin);
-  const auto after = std::upper_bound(
-      region.mappings.begin(), region.mappings.end(), offset,
-      [](std::uint32_t value, const Mapping& mapping) { return value < mapping.offset; });
-  if (after == region.mappings.begin()) return std::nullopt;
-  const Mapping& mapping = *std::prev(after);
-  if (mapping.unrecoverable) return std::nullopt;
+  const std::span<const Mapping> mappings = MappingsUpTo(registers.rip);
+  if (mappings.empty() || mappings.back().unrecoverable) return std::nullopt;
+  const Mapping& mapping = mappings.back();
   RegisterFile result = registers;
   result.rip = mapping.rip;
   result.gpr[kRbp] = registers.gpr[mapping.rbp_in];

@@ -155,6 +155,8 @@ class CodeCache {
   std::uint64_t LinkTarget(std::uint64_t link) const;
   // The same for an indirect branch to `rip`.
   std::uint64_t FollowLookup(std::uint64_t rip);
+  // The program address of the indirect branch that the thread has left the cache for.
+  std::optional<std::uint64_t> BranchOf(const CacheThread& thread) const;
 
   // The program's registers, given those at a cache address: what it would have natively before the
   // instruction that was interrupted. Nothing if the address is not in a region (a stub, or not the
@@ -245,6 +247,8 @@ class CodeCache {
     std::uint8_t rbp_in = kRbp;   // register that holds rbp
   };
   static_assert(sizeof(Mapping) == 24);
+
+  std::span<const Mapping> MappingsUpTo(std::uint64_t address) const;
 
   // Bytes of the program's code.
   struct CodeRange {

@@ -161,8 +161,6 @@ class AccessBuilder {
 };
 
 // Of 48 bits.
-bool IsCanonical(std::uint64_t address) { return address + (1ull << 47) < 1ull << 48; }
-
 bool IsStack(const MemoryOperand& operand) {
   return operand.segment == Segment::kNone && (operand.base == kRsp || operand.base == kRbp);
 }

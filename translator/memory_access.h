@@ -56,6 +56,9 @@ MemoryAccessList Accesses(const Instruction& instruction, const RegisterFile& re
 // What this processor wants the operand's address to be a multiple of. 1: nothing.
 std::uint32_t RequiredAlignment(const Instruction& instruction, const MemoryOperand& operand);
 
+// Of a linear address of 48 bits, sign-extended: others are refused.
+constexpr bool IsCanonical(std::uint64_t address) { return address + (1ull << 47) < 1ull << 48; }
+
 // How the processor refuses an instruction because of an address: by the stack segment's
 // exception if it is one on the stack and not canonical, else by that of general protection.
 enum class Refusal : std::uint8_t { kNone, kStack, kProtection };

@@ -469,6 +469,8 @@ void RegionBuilder::EmitLookup() {
   out_.Bytes({0x0f, 0xb7, 0xd0});  // movzwl %ax, %edx
   out_.Bytes({0x8d, 0x14, 0x12});  // lea (%rdx,%rdx), %edx
   cache_.EmitProbe(out_);
+  out_.StoreAbsoluteImm(Slot(offsetof(CacheThread, lookup)),
+                        static_cast<std::uint32_t>(out_.here()));
   out_.JumpTo(cache_.probe_stub_);
 }
 

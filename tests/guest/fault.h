@@ -9,6 +9,7 @@ struct Fault {
   int code;
   uintptr_t address;  // si_addr
   uintptr_t rip;
+  uintptr_t rsp;
   unsigned long error;   // the #PF error code: 1 protection, 2 write, 4 user, 16 fetch
   unsigned long vector;  // 14 page fault, 13 general protection, ...
   unsigned long cr2;
@@ -23,6 +24,7 @@ __attribute__((unused)) static void OnFault(int signal, siginfo_t* info, void* c
   last_fault.code = info->si_code;
   last_fault.address = (uintptr_t)info->si_addr;
   last_fault.rip = (uintptr_t)user->uc_mcontext.gregs[REG_RIP];
+  last_fault.rsp = (uintptr_t)user->uc_mcontext.gregs[REG_RSP];
   last_fault.error = (unsigned long)user->uc_mcontext.gregs[REG_ERR];
   last_fault.vector = (unsigned long)user->uc_mcontext.gregs[REG_TRAPNO];
   last_fault.cr2 = (unsigned long)user->uc_mcontext.gregs[REG_CR2];
