@@ -69,6 +69,19 @@ bool IsAtomicConstructor(Dwarf_Die& function) {
          IsAtomicHeader(FileOfDeclaration(function));
 }
 
+// Whether it is std::atomic's compare_exchange: the operation itself is an instruction with a lock
+// prefix, all else is about `expected`, which is memory like any other ([atomics.types.operations]).
+bool IsCompareExchange(Dwarf_Die& function) {
+  const char* const name = dwarf_diename(&function);
+  if (name == nullptr ||
+      std::string_view(name).find("compare_exchange") == std::string_view::npos) {
+    return false;
+  }
+  const std::string file = FileOfDeclaration(function);
+  return file.ends_with("/atomic") || file.ends_with("/bits/atomic_base.h") ||
+         file.find("/__atomic/") != std::string::npos;
+}
+
 // The functions that count shared_ptr's references: their plain loads are atomic too. Not the
 // constructors.
 bool IsReferenceCount(std::string_view mangled) {
@@ -702,7 +715,8 @@ bool DebugInfo::IsAtomic(std::uint64_t address) {
   Unit* unit = UnitOf(address);
   if (unit == nullptr) return false;
   std::vector<Dwarf_Die> chain = Chain(*unit, address);
-  if (!chain.empty() && IsAtomicConstructor(chain.back())) return false;
+  if (!chain.empty() && (IsAtomicConstructor(chain.back()) || IsCompareExchange(chain.back())))
+    return false;
   // Where there are lines only (-g1), or the inlined function was taken apart.
   SourceFrame innermost;
   TakeLine(*unit, address, innermost);
