@@ -38,7 +38,10 @@ constexpr std::uint64_t kSegments = std::uint64_t{1} << 62;
 }  // namespace
 
 bool AddressSpace::ExceedsLimits(std::uint64_t bytes, int protection, bool shared) const {
-  const std::uint64_t most = limits_.address_space.rlim_cur, most_data = limits_.data.rlim_cur;
+  // Linux takes a soft limit of 0 for data for none (mm/mmap.c, may_expand_vm: Valgrind sets it).
+  const rlimit& of_data = limits_.data;
+  const std::uint64_t most = limits_.address_space.rlim_cur;
+  const std::uint64_t most_data = of_data.rlim_cur != 0 ? of_data.rlim_cur : of_data.rlim_max;
   if (most == RLIM_INFINITY && most_data == RLIM_INFINITY) return false;
   const auto is_data = [](int bits, bool is_shared) {
     return (bits & PROT_WRITE) != 0 && !is_shared;

@@ -11,6 +11,7 @@
 
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
+#include "hypervisor/vcpu_registers.h"
 #include "shadow-pages/address.h"
 
 extern "C" {
@@ -260,7 +261,7 @@ bool PushSignalFrame(kvm_regs& registers, const SignalDelivery& delivery,
   context.rcx = registers.rcx;
   context.rsp = registers.rsp;
   context.rip = registers.rip;
-  context.rflags = registers.rflags;
+  context.rflags = registers.rflags | kFlagInterrupt;  // off in the monitor's steps on some hosts
   context.cs = TRAPLINE_USER_CS;
   context.ss = TRAPLINE_USER_SS;
   context.error_code = delivery.error_code;

@@ -8,7 +8,7 @@
 
 namespace trapline {
 
-inline constexpr std::uint64_t kFlagTrap = 0x100;  // of RFLAGS
+inline constexpr std::uint64_t kFlagTrap = 0x100, kFlagInterrupt = 0x200;  // of RFLAGS
 
 // General registers, RIP and RFLAGS; what kvm_regs lacks is left as it is by default.
 RegisterFile ToRegisterFile(const kvm_regs& registers);

@@ -27,5 +27,11 @@ int main(void) {
   struct rlimit again;
   Fact(getrlimit(RLIMIT_AS, &again) == 0 && again.rlim_cur == limit.rlim_cur,
        "the limit is told back");
+  // Which is taken for no limit.
+  limit = (struct rlimit){0, RLIM_INFINITY};
+  Fact(setrlimit(RLIMIT_DATA, &limit) == 0, "no data at all");
+  Fact(
+      mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
+      "but a mapping");
   return Done();
 }
