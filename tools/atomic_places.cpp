@@ -109,6 +109,8 @@ std::string AtomicPlaces::Reason(std::uint64_t ip, const Noted& noted) {
         return "line 0 in debug info: it met an atomic operation on the word that nothing orders";
       case Presumption::kWaitedFor:
         return "no debug info: a loop that does nothing else waits for the word";
+      case Presumption::kOrderSwitch:
+        return "no debug info: clang's code for any order, not optimised";
       case Presumption::kTbbRelaxed:
         return "oneTBB without debug info: a relaxed operation of its headers or of libstdc++'s "
                "parallel algorithms, by the instruction's form";

@@ -40,6 +40,7 @@ enum class Presumption : std::uint8_t {
   kMergedStore,  // likewise, and it has no line, though there is debug info
   kRust,         // only unsafe code would race there
   kWaitedFor,    // a loop waits for the word, this one or another
+  kOrderSwitch,  // by their form (order_switch.h)
 };
 
 struct Judgement {

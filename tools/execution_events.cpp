@@ -12,6 +12,7 @@
 #include "hypervisor/process.h"
 #include "symbols/container_code.h"
 #include "symbols/module_image.h"
+#include "tools/order_switch.h"
 #include "translator/locked_instructions.h"
 
 namespace trapline {
@@ -984,12 +985,22 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (is_read && BeginsOpenMpUpdate(ip, code)) return true;
   const bool waits = (!is_read || WaitingLoops::MayRepeat(ip, code)) && waiting_loops_.Repeat(ip) &&
                      LacksDebugInfo(symbolizer_.BareCodeAt(ip));
+  const bool is_arm = !waits && IsInOrderSwitch(ip);
   const std::lock_guard lock(said_mutex_);
   if (waits) {
     finds_waiting_loops_ = true;
     atomics_.Presume(ip, Presumption::kWaitedFor);
+  } else if (is_arm) {
+    atomics_.Presume(ip, Presumption::kOrderSwitch);
   }
   return atomics_.IsPresumed(ip);
+}
+
+bool ExecutionEvents::IsInOrderSwitch(std::uint64_t ip) {
+  if (!LacksDebugInfo(symbolizer_.BareCodeAt(ip))) return false;
+  std::array<unsigned char, 2 * kOrderSwitchReach> code{};
+  return memory_(ip - kOrderSwitchReach, code.data(), code.size()) &&
+         trapline::IsInOrderSwitch(code, ip);
 }
 
 // Whether the instruction at `ip` is an update without lock prefix that only the name of the

@@ -201,6 +201,7 @@ class ExecutionEvents : public ExecutionObserver {
   ThreadId Identity(ThreadId thread, std::uint64_t address) const;
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
+  bool IsInOrderSwitch(std::uint64_t ip);
   using Code = std::array<unsigned char, 64>;  // that begins with an instruction
   bool IsUpdateByName(std::uint64_t ip);
   std::uint64_t StackPointerOf(const StackFrame& frame);

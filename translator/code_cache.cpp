@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iterator>
 #include <new>
-#include <ranges>
 
 #include "translator/emitter.h"
 #include "translator/region_builder.h"
@@ -459,10 +458,11 @@ std::span<const CodeCache::Mapping> CodeCache::MappingsUpTo(std::uint64_t addres
 
 std::optional<std::uint64_t> CodeCache::BranchOf(const CacheThread& thread) const {
   // From where the target is known on, mappings are of the target.
-  for (const Mapping& mapping : std::views::reverse(MappingsUpTo(thread.lookup))) {
-    if (!mapping.rip_is_in_rax && !mapping.rip_is_target) return mapping.rip;
-  }
-  return std::nullopt;
+  const std::span<const Mapping> mappings = MappingsUpTo(thread.lookup);
+  const auto of_branch = std::find_if(
+      mappings.rbegin(), mappings.rend(),
+      [](const Mapping& mapping) { return !mapping.rip_is_in_rax && !mapping.rip_is_target; });
+  return of_branch != mappings.rend() ? std::optional(of_branch->rip) : std::nullopt;
 }
 
 std::optional<RegisterFile> CodeCache::Recover(const RegisterFile& registers,
