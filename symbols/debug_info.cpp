@@ -70,7 +70,8 @@ bool IsAtomicConstructor(Dwarf_Die& function) {
 }
 
 // Whether it is std::atomic's compare_exchange: the operation itself is an instruction with a lock
-// prefix, all else is about `expected`, which is memory like any other ([atomics.types.operations]).
+// prefix, all else is about `expected`, which is memory like any other
+// ([atomics.types.operations]).
 bool IsCompareExchange(Dwarf_Die& function) {
   const char* const name = dwarf_diename(&function);
   if (name == nullptr ||
