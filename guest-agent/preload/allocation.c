@@ -68,13 +68,16 @@ static size_t UsableSize(void* block) {
   return runtime.allocator_is_libc ? UsableSizeInLibc(block) : real.malloc_usable_size(block);
 }
 
-/* The same for who frees from `ip`, 0 if it must not be asked. A thread that ends lets the loader
- * free what other threads' stacks had, after its own destructors. jemalloc's free can be called
- * then; but asked for a size by a thread that has never allocated, it enters the thread into a list
- * that only a destructor would take it out of, and the next thread to use the list crashes. */
+/* The same for who frees from `ip`, 0 if it does not matter, while there is one thread, or must not
+ * be asked: LeakSanitizer must not before it is ready, though it frees. A thread that ends lets the
+ * loader free what other threads' stacks had, after its own destructors. jemalloc's free can be
+ * called then; but asked for a size by a thread that has never allocated, it enters the thread into
+ * a list that only a destructor would take it out of, and the next thread to use the list crashes.
+ */
 static size_t SizeOfFreed(void* block, uint64_t ip) {
   int by_loader = ip - runtime.loader_begin < runtime.loader_size;
-  return by_loader && !runtime.allocator_is_libc ? 0 : UsableSize(block);
+  if (!runtime.agent->tracking() || (by_loader && !runtime.allocator_is_libc)) return 0;
+  return UsableSize(block);
 }
 
 static inline void ReportFreed(void* block, uint64_t ip) {
@@ -126,13 +129,13 @@ static inline void* Reallocate(void* block, size_t size, uint64_t ip) {
   }
   /* The block counts as freed even if it stays where it is: another thread may have it the
    * moment the real function gives it back. */
-  size_t old_size = UsableSize(block);
+  size_t old_size = runtime.agent->tracking() ? UsableSize(block) : 0;
   Event(TRAPLINE_FREE, block, old_size, ip);
   void* moved = real.realloc(block, size);
   if (moved)
     ReportAllocated(moved, size, ip);
   else if (size != 0) /* failed: the old block is still there */
-    ReportAllocated(block, old_size, ip);
+    ReportAllocated(block, UsableSize(block), ip);
   return moved;
 }
 

@@ -30,10 +30,11 @@ static inline void EndAllocation(struct Allocation outer, const void* block, siz
 }
 
 /* In a wrapper, around what gives `block` back by other functions that do so: reported once,
- * before. `size` is asked for only then. */
-#define BEGIN_FREEING(block, size)                                                               \
-  const void* const freeing = current_allocation.freeing;                                        \
-  if (runtime.agent && (block) && (block) != freeing) Event(TRAPLINE_FREE, block, size, CALLER); \
+ * before. `size` is asked for only then, and if accesses count. */
+#define BEGIN_FREEING(block, size)                                               \
+  const void* const freeing = current_allocation.freeing;                        \
+  if (runtime.agent && (block) && (block) != freeing)                            \
+    Event(TRAPLINE_FREE, block, runtime.agent->tracking() ? (size) : 0, CALLER); \
   current_allocation.freeing = (block)
 #define END_FREEING current_allocation.freeing = freeing
 

@@ -41,19 +41,19 @@ static inline int IsReported(uint64_t caller) {
   }
 
 /* As realloc: the block counts as given back even if it stays where it is. */
-#define REALLOCATE(name, count, old, size)                                            \
-  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                                      \
-    REQUIRE(name);                                                                    \
-    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count);                      \
-    void* block = (void*)(old);                                                       \
-    size_t old_size = runtime.agent && block ? SIZE_OF(block) : 0;                    \
-    BEGIN_FREEING(block, old_size);                                                   \
-    struct Allocation outer = BeginAllocation(CALLER);                                \
-    void* moved = real.name(ARGUMENTS_##count);                                       \
-    int failed = !moved && (size) != 0;                                               \
-    EndAllocation(outer, failed ? block : moved, failed ? old_size : (size), CALLER); \
-    END_FREEING;                                                                      \
-    return moved;                                                                     \
+#define REALLOCATE(name, count, old, size)                                                 \
+  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                                           \
+    REQUIRE(name);                                                                         \
+    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count);                           \
+    void* block = (void*)(old);                                                            \
+    BEGIN_FREEING(block, SIZE_OF(block));                                                  \
+    struct Allocation outer = BeginAllocation(CALLER);                                     \
+    void* moved = real.name(ARGUMENTS_##count);                                            \
+    int failed = !moved && (size) != 0;                                                    \
+    EndAllocation(outer, failed ? block : moved, failed&& block ? SIZE_OF(block) : (size), \
+                  CALLER);                                                                 \
+    END_FREEING;                                                                           \
+    return moved;                                                                          \
   }
 
 #define POSIX(name)                                                    \

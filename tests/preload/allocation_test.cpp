@@ -19,6 +19,8 @@
 namespace trapline::preload {
 namespace {
 
+[[maybe_unused]] const bool accesses_count = StartTracking();
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -75,6 +77,22 @@ TEST(Malloc, FamilyIsReportedOnce) {
     EXPECT_GE(usable, one.size);
     EXPECT_THAT(reports, Lifetime(block, one.size, usable));
   }
+}
+
+TEST(Malloc, SizesAreAskedForOnlyWhileAccessesCount) {
+  void* blocks[2];
+  const auto reports = Record(What::kAllocation, [&] {
+    for (void*& block : blocks) block = Keep(malloc(100));
+    SetTracking(false);
+    free(blocks[0]);
+    blocks[1] = Keep(realloc(blocks[1], 200));
+    SetTracking(true);
+  });
+  ASSERT_EQ(reports.size(), 5U);
+  EXPECT_EQ(reports[2], Of(TRAPLINE_FREE, blocks[0], 0));
+  EXPECT_EQ(reports[3].size, 0U);
+  EXPECT_EQ(reports[4], Of(TRAPLINE_ALLOCATE, blocks[1], 200));
+  free(blocks[1]);
 }
 
 TEST(Malloc, FreeOfNothingIsNotReported) {

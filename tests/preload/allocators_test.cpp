@@ -14,6 +14,8 @@
 namespace trapline::preload {
 namespace {
 
+[[maybe_unused]] const bool accesses_count = StartTracking();
+
 using ::testing::ElementsAre;
 
 Report Allocated(const void* block, std::size_t size) {

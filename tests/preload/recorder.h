@@ -44,8 +44,13 @@ std::vector<Report> RecordFromAnywhere(What what, const std::function<void()>& a
 // Whether `address` is in the test program itself, not in a library.
 bool IsInThisProgram(std::uint64_t address);
 
-// What the double answers to `tracking`.
+// What the double answers to `tracking`, false at first. The second: for a static variable of a
+// test whose reports are made as they are while accesses count.
 void SetTracking(bool tracking);
+inline bool StartTracking() {
+  SetTracking(true);
+  return true;
+}
 
 // The reports of thread `thread` among `reports`.
 std::vector<Report> OfThread(const std::vector<Report>& reports, std::uint64_t thread);
