@@ -326,6 +326,7 @@ long AddressSpace::Madvise(std::uint64_t address, std::uint64_t length, int advi
   if (is_range) {
     const std::lock_guard lock(mutex_);
     if (serves) ClearServed(address, address + size);
+    if (gives_back) NoteChangedCode(address, address + size);
     if (states_ && gives_back) {
       for (const Range& part : CoveredParts(address, address + size)) {
         for (std::uint64_t at = part.start; at < part.end;) {

@@ -44,12 +44,9 @@ std::optional<Instruction> InstructionAt(std::uint64_t rip, std::size_t longest,
   return Decode({bytes.data(), length}, rip);
 }
 
-// Whether the instruction, about to run on `vcpu`, writes at `address`.
-bool Writes(const Instruction& instruction, Vcpu& vcpu, std::uint64_t address) {
-  RegisterFile file = ToRegisterFile(vcpu.registers());
-  file.fs_base = vcpu.special_registers().fs.base;
-  file.gs_base = vcpu.special_registers().gs.base;
-  const MemoryAccessList accesses = Accesses(instruction, file);
+// Whether the instruction, about to run with these registers, writes at `address`.
+bool Writes(const Instruction& instruction, const RegisterFile& registers, std::uint64_t address) {
+  const MemoryAccessList accesses = Accesses(instruction, registers);
   const bool writes = std::any_of(accesses.begin(), accesses.end(), [&](const auto& access) {
     return access.write && address - access.address < access.size;
   });
@@ -114,8 +111,11 @@ void GuestThread::DeliverPageFault() {
   const auto instruction = FaultingInstruction(fetched, again);
   if (fetched == 0 || (!instruction && fetched < kMaximumInstructionLength)) {
     error_code |= kFetch;
-  } else if (instruction ? Writes(*instruction, vcpu, address) : again) {
-    error_code |= kWrite;
+  } else {
+    RegisterFile file = ToRegisterFile(registers);
+    file.fs_base = vcpu.special_registers().fs.base;
+    file.gs_base = vcpu.special_registers().gs.base;
+    if (instruction ? Writes(*instruction, file, address) : again) error_code |= kWrite;
   }
   agent::InterruptFrame& frame = carrier_->InterruptFrameOf(true);
   frame = {registers.rip, vcpu.special_registers().cs.selector, registers.rflags, registers.rsp,
@@ -326,7 +326,14 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     last_fault_rip_ = rip;
     repeated_faults_ = 0;
   }
-  if (address == rip && (error_code & kFetch) != 0 && EmulateVsyscall(address)) return;
+  if (address == rip && (error_code & kFetch) != 0) {
+    if (EmulateVsyscall(address)) return;
+    // kvm_pvm takes any fault at the instruction's own address for one of fetching it.
+    const auto instruction =
+        repeated_faults_ != 0 ? InstructionAt(rip, kMaximumInstructionLength, false) : std::nullopt;
+    if (instruction && Writes(*instruction, Registers(), address))
+      error_code = (error_code & ~kFetch) | kWrite;
+  }
   const bool cached = code_cache() != nullptr && code_cache()->Contains(rip);
   if (cached && address - kMirrorOffset >= kUserAddressEnd && !TouchesUnmirrored(address, rip) &&
       HandleImpossibleAccess()) {
