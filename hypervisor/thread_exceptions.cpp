@@ -17,6 +17,7 @@
 #include "hypervisor/futexes.h"
 #include "hypervisor/guest_copy.h"
 #include "hypervisor/guest_thread.h"
+#include "hypervisor/host_mappings.h"
 #include "hypervisor/page_leases.h"
 #include "hypervisor/process.h"
 #include "hypervisor/processor_exceptions.h"
@@ -398,10 +399,14 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
     delivery.error_code |= 1;
   } else if (verdict == FaultVerdict::kNotMapped) {
     delivery.error_code &= ~1ull;
-  } else if (verdict == FaultVerdict::kNotPermitted && view_ == View::kClosed) {
-    // Natively the page is present, unless nothing at all is permitted.
-    const auto region = process_->address_space().Find(fault_address);
-    if (region && region->protection != PROT_NONE) delivery.error_code |= 1;
+  } else if (verdict == FaultVerdict::kNotPermitted) {
+    // Natively the page is present if it is in memory, unless nothing at all is permitted.
+    const std::uint64_t page = AlignDown(fault_address, kPageSize);
+    const auto region = process_->address_space().Find(page);
+    if (region && region->protection != PROT_NONE &&
+        PagesInMemoryBefore(page + kPageSize, 1, page) == 1) {
+      delivery.error_code |= kPresent;
+    }
   }
   delivery.fault_address = fault_address;
   switch (verdict) {

@@ -979,7 +979,7 @@ bool ExecutionEvents::IsAtomicCode(std::uint64_t ip) {
   if (ordering_.ContainsNew(ip)) return !IsOfStack(ip);
   const AtomicPlaces::Said said = SaidOf(ip, 0);
   if (said != AtomicPlaces::Said::kNothing) return said == AtomicPlaces::Said::kAtomic;
-  if (symbolizer_.IsAtomicByDebugInfo(ip)) return !IsUpdateByName(ip);
+  if (symbolizer_.IsAtomicByDebugInfo(ip)) return !IsUpdateByName(ip) && !IsWide(ip);
   Code code{};
   const bool is_read = memory_(ip, code.data(), code.size());
   if (is_read && BeginsOpenMpUpdate(ip, code)) return true;
@@ -1009,6 +1009,14 @@ bool ExecutionEvents::IsUpdateByName(std::uint64_t ip) {
   if (!LacksDebugInfo(symbolizer_.BareCodeAt(ip))) return false;
   const auto instruction = InstructionAt(ip);
   return instruction && IsPlainUpdate(*instruction);
+}
+
+// Whether the instruction at `ip` is a load or store of more than compilers make of an atomic one:
+// it was moved to the line, or is of several objects.
+bool ExecutionEvents::IsWide(std::uint64_t ip) const {
+  constexpr std::uint32_t kWidest = 8;  // bytes
+  const auto instruction = InstructionAt(ip);
+  return instruction && MayBeAtomic(*instruction) && instruction->operands[0].size > kWidest;
 }
 
 // Whether the instruction at `ip` is the load by which a reduction or an atomic construct of OpenMP

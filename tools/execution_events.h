@@ -202,6 +202,7 @@ class ExecutionEvents : public ExecutionObserver {
   std::optional<Instruction> InstructionAt(std::uint64_t ip) const;
   bool IsOfStack(std::uint64_t ip) const;
   bool IsInOrderSwitch(std::uint64_t ip);
+  bool IsWide(std::uint64_t ip) const;
   using Code = std::array<unsigned char, 64>;  // that begins with an instruction
   bool IsUpdateByName(std::uint64_t ip);
   std::uint64_t StackPointerOf(const StackFrame& frame);

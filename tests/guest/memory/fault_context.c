@@ -38,6 +38,9 @@ int main(void) {
   Check("store to nowhere", gone + 7, SEGV_MAPERR, 6, store_here);
   Fact(FAULTS(StoreAt(p + 5)), "store to a read-only page");
   Check("store to a read-only page", p + 5, SEGV_ACCERR, 7, store_here);
+  int* fresh = Map(kPage, PROT_READ);
+  Fact(FAULTS(StoreAt(fresh)), "store to a read-only page that was never read");
+  Check("store to a read-only page that was never read", fresh, SEGV_ACCERR, 6, store_here);
   Fact(FAULTS(LoadAt(NULL)), "load from NULL");
   Check("load from NULL", NULL, SEGV_MAPERR, 4, load_here);
   return Done();
