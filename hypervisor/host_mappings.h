@@ -27,5 +27,9 @@ inline int HostProtection(int protection) {
 // `region_start`.
 std::uint64_t PagesInMemoryBefore(std::uint64_t end, std::uint64_t count,
                                   std::uint64_t region_start);
+inline bool IsInMemory(std::uint64_t address) {
+  const std::uint64_t page = AlignDown(address, kPageSize);
+  return PagesInMemoryBefore(page + kPageSize, 1, page) == 1;
+}
 
 }  // namespace trapline

@@ -394,19 +394,16 @@ void GuestThread::HandlePageFault(std::uint64_t error_code) {
   SignalDelivery delivery;
   delivery.trap_number = kVectorPageFault;
   // Natively the program is told that it was user mode, and not what lies at a kernel address.
-  delivery.error_code = (error_code | 4) & 0x17;
+  delivery.error_code = (error_code | kUser) & (kPresent | kWrite | kUser | kFetch);
   if (fault_address >= kUserAddressEnd) {
-    delivery.error_code |= 1;
+    delivery.error_code |= kPresent;
   } else if (verdict == FaultVerdict::kNotMapped) {
-    delivery.error_code &= ~1ull;
+    delivery.error_code &= ~kPresent;
   } else if (verdict == FaultVerdict::kNotPermitted) {
     // Natively the page is present if it is in memory, unless nothing at all is permitted.
-    const std::uint64_t page = AlignDown(fault_address, kPageSize);
-    const auto region = process_->address_space().Find(page);
-    if (region && region->protection != PROT_NONE &&
-        PagesInMemoryBefore(page + kPageSize, 1, page) == 1) {
+    const auto region = process_->address_space().Find(fault_address);
+    if (region && region->protection != PROT_NONE && IsInMemory(fault_address))
       delivery.error_code |= kPresent;
-    }
   }
   delivery.fault_address = fault_address;
   switch (verdict) {

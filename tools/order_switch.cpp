@@ -114,17 +114,16 @@ bool IsInOrderSwitch(std::span<const unsigned char, 2 * kOrderSwitchReach> code,
   // The first arm may be this one or before it.
   for (std::size_t begin = 0; begin < kOrderSwitchReach; ++begin) {
     const auto first = reader.ArmAt(begin);
-    if (!first || first->access > kOrderSwitchReach) continue;
-    bool has_it = first->access == kOrderSwitchReach;
-    const auto second = reader.SameBehind(*first);
+    const auto second = first ? reader.SameBehind(*first) : std::nullopt;
     if (!second) continue;
-    has_it = has_it || second->access == kOrderSwitchReach;
+    const bool is_of_first_two =
+        first->access == kOrderSwitchReach || second->access == kOrderSwitchReach;
     if (first->writes) {
-      if (has_it && reader.ExchangeIsBehind(*second)) return true;
+      if (is_of_first_two && reader.ExchangeIsBehind(*second)) return true;
       continue;
     }
     const auto third = reader.SameBehind(*second);
-    if (third && (has_it || third->access == kOrderSwitchReach)) return true;
+    if (third && (is_of_first_two || third->access == kOrderSwitchReach)) return true;
   }
   return false;
 }

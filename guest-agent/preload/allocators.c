@@ -41,19 +41,20 @@ static inline int IsReported(uint64_t caller) {
   }
 
 /* As realloc: the block counts as given back even if it stays where it is. */
-#define REALLOCATE(name, count, old, size)                                                 \
-  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                                           \
-    REQUIRE(name);                                                                         \
-    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count);                           \
-    void* block = (void*)(old);                                                            \
-    BEGIN_FREEING(block, SIZE_OF(block));                                                  \
-    struct Allocation outer = BeginAllocation(CALLER);                                     \
-    void* moved = real.name(ARGUMENTS_##count);                                            \
-    int failed = !moved && (size) != 0;                                                    \
-    EndAllocation(outer, failed ? block : moved, failed&& block ? SIZE_OF(block) : (size), \
-                  CALLER);                                                                 \
-    END_FREEING;                                                                           \
-    return moved;                                                                          \
+#define REALLOCATE(name, count, old, size)                                             \
+  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                                       \
+    REQUIRE(name);                                                                     \
+    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count);                       \
+    void* block = (void*)(old);                                                        \
+    BEGIN_FREEING(block, SIZE_OF(block));                                              \
+    struct Allocation outer = BeginAllocation(CALLER);                                 \
+    void* moved = real.name(ARGUMENTS_##count);                                        \
+    if (moved || (size) == 0)                                                          \
+      EndAllocation(outer, moved, size, CALLER);                                       \
+    else /* failed: the old block is still there */                                    \
+      EndAllocation(outer, block, runtime.agent&& block ? SIZE_OF(block) : 0, CALLER); \
+    END_FREEING;                                                                       \
+    return moved;                                                                      \
   }
 
 #define POSIX(name)                                                    \
