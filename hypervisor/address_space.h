@@ -250,9 +250,7 @@ class AddressSpace {
 
   // The program is about to use userfaultfd.
   void OnProgramWatchesMemory();
-  // Whether the program serves the page fault at `address` itself: reading there may wait for it.
-  bool IsServed(std::uint64_t address) const;
-  // It is about to serve the page faults in [start, end).
+  // ... and to serve the page faults in [start, end) itself: reading there may wait for it.
   void OnProgramServes(std::uint64_t start, std::uint64_t end);
   // In a child of fork, whose descriptors may be its parent's, too.
   void OnForkedChild(bool shared_descriptors);

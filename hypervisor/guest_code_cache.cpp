@@ -93,8 +93,7 @@ void GuestCodeCache::MakeHalf(Coverage coverage, unsigned number) {
   };
   options.instrument = [this, coverage](std::uint64_t rip) { return InstrumentAt(coverage, rip); };
   options.is_atomic = rules_.is_atomic;
-  options.table_pointers =
-      PointersToVirtualTables([this](std::uint64_t address) { return space_.IsServed(address); });
+  options.table_pointers = PointersToVirtualTables();
   options.after_atomic = true;
   options.handler =
       reinterpret_cast<AccessHandler>(agent::GuestAddressOf(trapline_agent_cache_access));

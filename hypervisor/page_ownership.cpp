@@ -130,12 +130,6 @@ void AddressSpace::OnProgramServes(std::uint64_t start, std::uint64_t end) {
   }
 }
 
-bool AddressSpace::IsServed(std::uint64_t address) const {
-  if (!serves_.load(std::memory_order_relaxed)) return false;
-  const auto region = Find(address);
-  return region && region->served;
-}
-
 void AddressSpace::ClearServed(std::uint64_t start, std::uint64_t end) {
   ForEachRegion(start, end, [&](const Range& part, std::uint64_t, const Region& region) {
     if (region.served) ClearEntries(part.start, part.end);

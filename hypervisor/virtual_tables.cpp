@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hypervisor/guest_copy.h"
+#include "hypervisor/host_mappings.h"
 
 namespace trapline {
 namespace {
@@ -24,18 +25,24 @@ struct TypeInfo {
   std::uint64_t name = 0;
 };
 
+// Copies the bytes there if they are in memory: tables are, and what is none must not come there
+// because it was looked at, above all not if the program itself is asked for it (userfaultfd).
+bool ReadResident(std::uint64_t address, void* out, std::size_t size) {
+  return IsInMemory(address) && IsInMemory(address + size - 1) && ReadGuest(address, out, size);
+}
+
 // The type information that a table has in front of where objects point.
 bool ReadTypeInfo(std::uint64_t table, TypeInfo& info) {
   std::uint64_t at = 0;
-  return table % kWord == 0 && table > kWord && ReadGuest(table - kWord, at) && at != 0 &&
-         at % kWord == 0 && ReadGuest(at, info);
+  return table % kWord == 0 && table > kWord && ReadResident(table - kWord, &at, sizeof at) &&
+         at != 0 && at % kWord == 0 && ReadResident(at, &info, sizeof info);
 }
 
 bool IsClassType(std::uint64_t name) {
   constexpr std::size_t kLongest = kClassTypes[2].size() + 1;
   for (const std::string_view type : kClassTypes) {
     std::array<char, kLongest> text{};
-    if (ReadGuest(name, text.data(), type.size() + 1) && type == text.data()) return true;
+    if (ReadResident(name, text.data(), type.size() + 1) && type == text.data()) return true;
   }
   return false;
 }
@@ -57,15 +64,11 @@ bool IsVirtualTable(std::uint64_t address) {
          IsClassType(of_type.name);
 }
 
-TablePointers PointersToVirtualTables(const std::function<bool(std::uint64_t address)>& is_served) {
-  return {[is_served](std::uint64_t address, std::uint64_t& word) {
-            return !is_served(address) && ReadGuest(address, word);
+TablePointers PointersToVirtualTables() {
+  return {[](std::uint64_t address, std::uint64_t& word) {
+            return ReadResident(address, &word, sizeof word);
           },
-          [is_served](std::uint64_t address) {
-            std::uint64_t type = 0;
-            return !is_served(address - kWord) && ReadGuest(address - kWord, type) &&
-                   !is_served(type) && IsVirtualTable(address);
-          }};
+          IsVirtualTable};
 }
 
 bool StoresVectorOverTables(const Instruction& instruction, const RegisterFile& registers) {

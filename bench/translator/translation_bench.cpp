@@ -119,7 +119,7 @@ TranslatorOptions OptionsOf(const Code& code, bool partial) {
                                                             : Instrument::kCheck;
   };
   options.is_atomic = [](std::uint64_t) { return false; };
-  options.table_pointers = PointersToVirtualTables([](std::uint64_t) { return false; });
+  options.table_pointers = PointersToVirtualTables();
   options.after_atomic = true;
   options.handler = [](const AccessSite*, std::uint64_t, const RegisterFile*) {};
   options.shortcut = [](std::uint32_t, bool) { return std::span(kShortcut); };

@@ -4,9 +4,9 @@
  * A parallel region: what its creator did happens before each thread's part, and each part, and
  * each task, before what follows the region. Explicit tasks: what the creator did happens before
  * the task; the task before the taskwait, the end of the taskgroup, the barrier or the region that
- * waits for it, and, as the depend clauses say, before its successors. Where tasks are concerned,
- * a waiting thread is ordered after every task that has ended, also one it need not have waited
- * for.
+ * waits for it, and, as the depend clauses say, before its successors. Who waits
+ * for tasks of a parent or a group is ordered after every one that has ended, also one it need not
+ * have waited for.
  *
  * Not here: detached tasks, target regions. LLVM's libomp is kmp.c's. */
 #include <stdarg.h>
@@ -23,7 +23,7 @@ struct Team {
   char begin;
   char end;
   char barrier;
-  char tasks; /* tasks that have ended */
+  char tasks[2]; /* tasks that have ended, of the even and of the odd rounds */
   char ordered;
   char copied; /* copyprivate */
   char doacross;
@@ -39,6 +39,8 @@ struct Task {
   uint64_t number;
   uint64_t runs_as; /* running_task of its code */
   struct TaskGroups groups;
+  unsigned round;      /* how many barriers its thread had left when the task was made; an implicit
+                        * one's goes on */
   int is_final;        /* its children are not deferred */
   int keys_used;       /* of its number */
   unsigned references; /* itself, and its children */
@@ -87,7 +89,7 @@ static void BeginRegion(struct Team* team, void (*body)(void*), void* data, uint
 
 static void EndRegion(struct Team* team) {
   Receive(&team->end, team->ip);
-  Receive(&team->tasks, team->ip);
+  for (int parity = 0; parity < 2; ++parity) Receive(&team->tasks[parity], team->ip);
   Receive(&fulfilled, team->ip);
   for (const char* key = &team->begin; key <= &team->doacross; ++key) ForgetKey(key, team->ip);
 }
@@ -226,10 +228,18 @@ static uint64_t TeamSize(void) {
   return real.omp_get_num_threads ? (uint64_t)real.omp_get_num_threads() : 0;
 }
 
+/* The key of tasks that were made before the barrier at which `task`'s thread is next. Those of the
+ * round after may have begun, and ended, before this thread has left; of the one after that none
+ * can have. */
+static char* TasksOfRound(struct Team* team, const struct Task* task) {
+  return &team->tasks[task->round % 2];
+}
+
 /* Tasks may run while their threads wait. */
 static void LeaveBarrier(struct Team* team, uint64_t threads, uint64_t ip) {
   Event(TRAPLINE_BARRIER_LEAVE, &team->barrier, threads, ip);
-  Receive(&team->tasks, ip);
+  Receive(TasksOfRound(team, current_task), ip);
+  ++current_task->round;
   Receive(&fulfilled, ip);
 }
 
@@ -448,6 +458,7 @@ static void RunTask(void* argument) {
   current_task = task;
   if (task) {
     task->groups.outer = data->group;
+    task->round = data->parent->round;
     task->is_final = data->is_final;
     task->keys_used = 1;
     if (!data->is_undeferred) BeginRunning(number, frame, data->ip);
@@ -463,7 +474,7 @@ static void RunTask(void* argument) {
   PublishDependences(DependencesOf(data), data->dependences, data->parent->number, data->ip);
   PublishNumber(data->parent->number, kTaskChildren, data->ip);
   PublishNumber(data->group, kTaskChildren, data->ip);
-  Publish(&data->team->tasks, data->ip);
+  Publish(TasksOfRound(data->team, data->parent), data->ip);
   if (task) {
     if (!data->is_undeferred) GoOnRunning(before, StackUsed(data, frame), number);
     ReleaseTask(task);
