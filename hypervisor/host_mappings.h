@@ -27,9 +27,12 @@ inline int HostProtection(int protection) {
 // `region_start`.
 std::uint64_t PagesInMemoryBefore(std::uint64_t end, std::uint64_t count,
                                   std::uint64_t region_start);
-inline bool IsInMemory(std::uint64_t address) {
-  const std::uint64_t page = AlignDown(address, kPageSize);
-  return PagesInMemoryBefore(page + kPageSize, 1, page) == 1;
+// Whether all of [address, address + size), at most 63 pages, is.
+inline bool IsInMemory(std::uint64_t address, std::uint64_t size = 1) {
+  const std::uint64_t start = AlignDown(address, kPageSize);
+  const std::uint64_t end = AlignDown(address + size - 1, kPageSize) + kPageSize;
+  const std::uint64_t count = (end - start) / kPageSize;
+  return PagesInMemoryBefore(end, count, start) == count;
 }
 
 }  // namespace trapline

@@ -28,7 +28,7 @@ struct TypeInfo {
 // Copies the bytes there if they are in memory: tables are, and what is none must not come there
 // because it was looked at, above all not if the program itself is asked for it (userfaultfd).
 bool ReadResident(std::uint64_t address, void* out, std::size_t size) {
-  return IsInMemory(address) && IsInMemory(address + size - 1) && ReadGuest(address, out, size);
+  return IsInMemory(address, size) && ReadGuest(address, out, size);
 }
 
 // The type information that a table has in front of where objects point.

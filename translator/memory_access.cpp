@@ -160,7 +160,6 @@ class AccessBuilder {
   MemoryAccessList list_;
 };
 
-// Of 48 bits.
 bool IsStack(const MemoryOperand& operand) {
   return operand.segment == Segment::kNone && (operand.base == kRsp || operand.base == kRbp);
 }

@@ -5,25 +5,18 @@
 #include "guest-agent/preload/allocation.h"
 #include "guest-agent/preload/runtime.h"
 
-#define ARGUMENTS_1 a
-#define ARGUMENTS_2 a, b
-#define ARGUMENTS_3 a, b, c
-#define ARGUMENTS_4 a, b, c, d
-#define ARGUMENTS_5 a, b, c, d, e
-#define ARGUMENTS_6 a, b, c, d, e, f
-
 static inline int IsReported(uint64_t caller) {
   return caller - runtime.own_begin < runtime.own_size;
 }
 
-#define ALLOCATING(name, count, size, known)                     \
-  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                 \
-    REQUIRE(name);                                               \
-    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count); \
-    struct Allocation outer = BeginAllocation(CALLER);           \
-    void* block = real.name(ARGUMENTS_##count);                  \
-    EndAllocation(outer, (known) ? NULL : block, size, CALLER);  \
-    return block;                                                \
+#define ALLOCATING(name, count, size, known)                           \
+  WRAPPER void* name(BLOCK_PARAMETERS_##count) {                       \
+    REQUIRE(name);                                                     \
+    if (IsReported(CALLER)) return real.name(BLOCK_ARGUMENTS_##count); \
+    struct Allocation outer = BeginAllocation(CALLER);                 \
+    void* block = real.name(BLOCK_ARGUMENTS_##count);                  \
+    EndAllocation(outer, (known) ? NULL : block, size, CALLER);        \
+    return block;                                                      \
   }
 #define ALLOCATE(name, count, size) ALLOCATING(name, count, runtime.agent ? size : 0, 0)
 
@@ -32,11 +25,11 @@ static inline int IsReported(uint64_t caller) {
     REQUIRE(name);                              \
     void* block = (void*)a;                     \
     if (IsReported(CALLER)) {                   \
-      real.name(ARGUMENTS_##count);             \
+      real.name(BLOCK_ARGUMENTS_##count);       \
       return;                                   \
     }                                           \
     BEGIN_FREEING(block, SIZE_OF(block));       \
-    real.name(ARGUMENTS_##count);               \
+    real.name(BLOCK_ARGUMENTS_##count);         \
     END_FREEING;                                \
   }
 
@@ -44,11 +37,11 @@ static inline int IsReported(uint64_t caller) {
 #define REALLOCATE(name, count, old, size)                                             \
   WRAPPER void* name(BLOCK_PARAMETERS_##count) {                                       \
     REQUIRE(name);                                                                     \
-    if (IsReported(CALLER)) return real.name(ARGUMENTS_##count);                       \
+    if (IsReported(CALLER)) return real.name(BLOCK_ARGUMENTS_##count);                 \
     void* block = (void*)(old);                                                        \
     BEGIN_FREEING(block, SIZE_OF(block));                                              \
     struct Allocation outer = BeginAllocation(CALLER);                                 \
-    void* moved = real.name(ARGUMENTS_##count);                                        \
+    void* moved = real.name(BLOCK_ARGUMENTS_##count);                                  \
     if (moved || (size) == 0)                                                          \
       EndAllocation(outer, moved, size, CALLER);                                       \
     else /* failed: the old block is still there */                                    \

@@ -163,6 +163,12 @@ extern "C" {
 #define BLOCK_PARAMETERS_4 size_t a, size_t b, size_t c, size_t d
 #define BLOCK_PARAMETERS_5 size_t a, size_t b, size_t c, size_t d, size_t e
 #define BLOCK_PARAMETERS_6 size_t a, size_t b, size_t c, size_t d, size_t e, size_t f
+#define BLOCK_ARGUMENTS_1 a
+#define BLOCK_ARGUMENTS_2 a, b
+#define BLOCK_ARGUMENTS_3 a, b, c
+#define BLOCK_ARGUMENTS_4 a, b, c, d
+#define BLOCK_ARGUMENTS_5 a, b, c, d, e
+#define BLOCK_ARGUMENTS_6 a, b, c, d, e, f
 #define DECLARE_ALLOCATE(name, count, size) void* name(BLOCK_PARAMETERS_##count);
 #define DECLARE_FREE(name, count) void name(BLOCK_PARAMETERS_##count);
 #define DECLARE_REALLOCATE(name, count, block, size) void* name(BLOCK_PARAMETERS_##count);

@@ -29,31 +29,25 @@ std::vector<Report> Of(const std::function<void()>& call) {
   return Record(What::kAllocation, call);
 }
 
-#define ARGUMENTS_1 a
-#define ARGUMENTS_2 a, b
-#define ARGUMENTS_3 a, b, c
-#define ARGUMENTS_4 a, b, c, d
-#define ARGUMENTS_5 a, b, c, d, e
-#define ARGUMENTS_6 a, b, c, d, e, f
 // All different, and so are their products.
 #define GIVE_ARGUMENTS [[maybe_unused]] std::size_t a = 2, b = 3, c = 5, d = 7, e = 11, f = 13
 #define SIZE_OF(block) kOwnBlock
 
-#define ALLOCATE(name, count, size)                                     \
-  {                                                                     \
-    GIVE_ARGUMENTS;                                                     \
-    void* block = nullptr;                                              \
-    const auto reports = Of([&] { block = name(ARGUMENTS_##count); });  \
-    EXPECT_THAT(reports, ElementsAre(Allocated(block, size))) << #name; \
+#define ALLOCATE(name, count, size)                                          \
+  {                                                                          \
+    GIVE_ARGUMENTS;                                                          \
+    void* block = nullptr;                                                   \
+    const auto reports = Of([&] { block = name(BLOCK_ARGUMENTS_##count); }); \
+    EXPECT_THAT(reports, ElementsAre(Allocated(block, size))) << #name;      \
   }
-#define FREE(name, count)                                                                  \
-  {                                                                                        \
-    GIVE_ARGUMENTS;                                                                        \
-    static char block[kOwnBlock];                                                          \
-    a = reinterpret_cast<std::size_t>(+block);                                             \
-    EXPECT_THAT(Of([&] { name(ARGUMENTS_##count); }), ElementsAre(Freed(block))) << #name; \
-    a = 0;                                                                                 \
-    EXPECT_THAT(Of([&] { name(ARGUMENTS_##count); }), ElementsAre()) << #name;             \
+#define FREE(name, count)                                                                        \
+  {                                                                                              \
+    GIVE_ARGUMENTS;                                                                              \
+    static char block[kOwnBlock];                                                                \
+    a = reinterpret_cast<std::size_t>(+block);                                                   \
+    EXPECT_THAT(Of([&] { name(BLOCK_ARGUMENTS_##count); }), ElementsAre(Freed(block))) << #name; \
+    a = 0;                                                                                       \
+    EXPECT_THAT(Of([&] { name(BLOCK_ARGUMENTS_##count); }), ElementsAre()) << #name;             \
   }
 #define REALLOCATE(name, count, old, size)                                                 \
   {                                                                                        \
@@ -61,11 +55,11 @@ std::vector<Report> Of(const std::function<void()>& call) {
     static char block[kOwnBlock];                                                          \
     old = reinterpret_cast<std::size_t>(+block);                                           \
     void* moved = nullptr;                                                                 \
-    auto reports = Of([&] { moved = name(ARGUMENTS_##count); });                           \
+    auto reports = Of([&] { moved = name(BLOCK_ARGUMENTS_##count); });                     \
     EXPECT_THAT(reports, ElementsAre(Freed(block), Allocated(moved, size))) << #name;      \
     b = b == 3 ? kMostBlock + 1 : b;                                                       \
     c = c == 5 ? kMostBlock + 1 : c;                                                       \
-    reports = Of([&] { moved = name(ARGUMENTS_##count); });                                \
+    reports = Of([&] { moved = name(BLOCK_ARGUMENTS_##count); });                          \
     EXPECT_THAT(reports, ElementsAre(Freed(block), Allocated(block, kOwnBlock))) << #name; \
     EXPECT_EQ(moved, nullptr) << #name;                                                    \
   }

@@ -8,30 +8,17 @@ extern const char jump_here[], call_here[], return_here[], pop_here[];
 static uintptr_t stack_before;
 static const uintptr_t kNowhere = 0x4141414141414141;
 
-__attribute__((noinline)) static void Jump(uintptr_t to) {
-  __asm__ volatile("mov %%rsp, %0\n.globl jump_here\njump_here: jmp *%1"
-                   : "=m"(stack_before)
-                   : "r"(to)
-                   : "memory");
-}
-__attribute__((noinline)) static void Call(uintptr_t to) {
-  __asm__ volatile("mov %%rsp, %0\n.globl call_here\ncall_here: call *%1"
-                   : "=m"(stack_before)
-                   : "r"(to)
-                   : "memory");
-}
-__attribute__((noinline)) static void Return(uintptr_t to) {
-  __asm__ volatile("push %1\nmov %%rsp, %0\n.globl return_here\nreturn_here: ret"
-                   : "=m"(stack_before)
-                   : "r"(to)
-                   : "memory");
-}
-__attribute__((noinline)) static void ReturnAndPop(uintptr_t to) {
-  __asm__ volatile("push %1\nmov %%rsp, %0\n.globl pop_here\npop_here: ret $24"
-                   : "=m"(stack_before)
-                   : "r"(to)
-                   : "memory");
-}
+#define BRANCH(name, before, label, branch)                                       \
+  __attribute__((noinline)) static void name(uintptr_t to) {                      \
+    __asm__ volatile(before "mov %%rsp, %0\n.globl " label "\n" label ": " branch \
+                     : "=m"(stack_before)                                         \
+                     : "r"(to)                                                    \
+                     : "memory");                                                 \
+  }
+BRANCH(Jump, "", "jump_here", "jmp *%1")
+BRANCH(Call, "", "call_here", "call *%1")
+BRANCH(Return, "push %1\n", "return_here", "ret")
+BRANCH(ReturnAndPop, "push %1\n", "pop_here", "ret $24")
 
 static void Check(const char* what, const char* rip) {
   Fact(last_fault.signal == SIGSEGV && last_fault.code == SI_KERNEL, "%s: SI_KERNEL", what);

@@ -1,14 +1,8 @@
 // Code that is given back by madvise: a private mapping of a file has the file's again, anonymous
 // memory has zeros, which are an instruction that adds to what RAX points to.
+#include "emit.h"
 #include "fault.h"
 
-typedef int (*Function)(void);
-
-static void Emit(unsigned char* at, int value) {
-  at[0] = 0xb8;  // mov eax, value; ret
-  memcpy(at + 1, &value, 4);
-  at[5] = 0xc3;
-}
 static void* Wait(void* unused) {
   for (;;) pause();
   return unused;
@@ -17,7 +11,7 @@ static void JumpWithRax(const void* to) { __asm__ volatile("call *%0" : : "a"(to
 
 static void Check(void) {
   const int file = memfd_create("code", 0);
-  unsigned char code[6];
+  unsigned char code[kFunctionSize];
   Emit(code, 1);
   Fact(ftruncate(file, kPage) == 0 && pwrite(file, code, sizeof code, 0) == sizeof code, "a file");
   unsigned char* const changed = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);

@@ -18,8 +18,7 @@ __attribute__((noinline)) static void StoreByGs(int* p, int value) {
 
 int main(void) {
   enum { kRounds = 200, kWords = 16384 };
-  pthread_t thread;
-  pthread_create(&thread, NULL, Wait, NULL);
+  Start(Wait, NULL);
   int* const high = Map(kWords * sizeof(int), PROT_READ | PROT_WRITE);
   int* const low = mmap(NULL, kWords * sizeof(int), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);

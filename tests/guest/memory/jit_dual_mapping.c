@@ -1,7 +1,6 @@
 // Code written through one mapping of a memfd and executed through another, by several threads.
-#include "guest.h"
+#include "emit.h"
 
-typedef int (*Function)(void);
 static unsigned char* writable;
 static unsigned char* executable;
 static int published;
@@ -30,10 +29,7 @@ int main(void) {
   pthread_t threads[3];
   for (int i = 0; i < 3; ++i) threads[i] = Start(Run, NULL);
   for (int i = 0; i < 200; ++i) {
-    unsigned char* at = writable + i * 16;
-    at[0] = 0xb8;
-    memcpy(at + 1, &i, 4);
-    at[5] = 0xc3;
+    Emit(writable + i * 16, i);
     Store(&published, i + 1);
   }
   for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);

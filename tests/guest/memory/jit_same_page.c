@@ -1,14 +1,7 @@
 // Code written and executed on one page that is writable and executable, and on one toggled between
 // the two.
+#include "emit.h"
 #include "fault.h"
-
-typedef int (*Function)(void);
-
-static void Emit(unsigned char* at, int value) {
-  at[0] = 0xb8;  // mov eax, value; ret
-  memcpy(at + 1, &value, 4);
-  at[5] = 0xc3;
-}
 
 int main(void) {
   CatchFaults();

@@ -56,5 +56,6 @@ int main(void) {
     else
       sum += Consume();
   }
-  return sum == 2000 * 1999 / 2 ? 0 : 1;
+  Check(sum == 2000 * 1999 / 2);
+  return Done();
 }
