@@ -530,18 +530,13 @@ void AddressSpace::ForgetStates(Carrier* left) {
   if (!states_) return;
   std::optional<std::uint64_t> stays;
   if (left != nullptr) stays = left->thread_page().logical_thread;
-  std::vector<PageRun> owned, shared;
-  states_->ForEach(0, kUserAddressEnd, [&](const PageRun& run) {
-    if (run.state == PageState::kPrivate && run.owner == stays) return;
-    if (PageStates::HasOwner(run)) owned.push_back(run);
-    if ((run.state == PageState::kShared && OwnsPages()) || run.state == PageState::kReadOnly)
-      shared.push_back(run);
-  });
-  for (const PageRun& run : owned) {
-    if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
+  for (const PageRun& run : states_->Reset(stays)) {
+    if (PageStates::HasOwner(run)) {
+      if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
+    } else if (OwnsPages()) {
+      Hide(run);
+    }
   }
-  for (const PageRun& run : shared) Hide(run);
-  states_->Reset(stays);
 }
 
 void AddressSpace::Untrack(std::uint64_t start, std::uint64_t end) {

@@ -1,6 +1,7 @@
 #include "shadow-pages/page_states.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trapline {
 namespace {
@@ -245,13 +246,44 @@ void PageStates::Track(std::uint64_t start, std::uint64_t end) {
   for (const PageRun& run : untracked) Clear(run.start, run.end);
 }
 
-void PageStates::Reset(std::optional<std::uint64_t> left) {
+std::vector<PageRun> PageStates::StayShared() {
+  // Those that threads share with the one that makes them: stacks' ends, variables of the C
+  // library. Where they share more, faults are not what costs.
+  constexpr std::uint64_t kMostPages = 1024;
+  constexpr unsigned kResets = 3;
+  std::vector<PageRun> stay;
+  if (policy_ != SharingPolicy::kAdaptive) return stay;
+  std::unordered_map<std::uint64_t, unsigned> before = std::exchange(resets_shared_, {});
+  if (Count(PageState::kShared) > kMostPages) return stay;
+  for (const auto& [start, body] : runs_) {
+    if (body.state != PageState::kShared) continue;
+    for (std::uint64_t page = start; page < body.end; page += kPageSize) {
+      const unsigned resets = std::min(before[page] + 1, kResets);
+      resets_shared_[page] = resets;
+      if (resets < kResets) continue;
+      if (stay.empty() || stay.back().end != page) {
+        stay.push_back({page, page, PageState::kShared, 0});
+      }
+      stay.back().end = page + kPageSize;
+    }
+  }
+  return stay;
+}
+
+std::vector<PageRun> PageStates::Reset(std::optional<std::uint64_t> left) {
+  const std::vector<PageRun> stay = StayShared();
+  for (const PageRun& run : stay) Clear(run.start, run.end);
+  std::vector<PageRun> gone;
   std::erase_if(runs_, [&](const auto& run) {
     const auto& [start, body] = run;
-    const bool stays = body.state == PageState::kPrivate && body.owner == left;
-    return body.state != PageState::kUntracked && !stays;
+    const bool stays = body.state == PageState::kUntracked ||
+                       (body.state == PageState::kPrivate && body.owner == left);
+    if (!stays) gone.push_back({start, body.end, body.state, body.owner});
+    return !stays;
   });
+  for (const PageRun& run : stay) Set(run);
   shared_by_.clear();
+  return gone;
 }
 
 void PageStates::ForEach(std::uint64_t start, std::uint64_t end,

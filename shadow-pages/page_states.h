@@ -4,7 +4,8 @@
 //   untouched --first touch by T--> private(T) --touch by another--> shared
 //   private(T) --touch by U, who takes pages that have long been another's--> taken(U)
 //   taken(U) --KeepTaken--> private(U);   taken(U) --touch by another--> shared
-//   any --Untrack--> untracked;   any --Clear (unmapped, quiet moment)--> untouched
+//   any --Untrack--> untracked;   any --Clear (unmapped)--> untouched
+//   any but untracked --Reset (quiet moment)--> untouched, or as it was
 //   private(T), unused since T made a thread (Renew) --touch by U--> private(U)
 //   shared --Reopen, only T uses it now--> private(T)
 //   shared --Reopen, nobody writes it now--> read-only --Share--> shared
@@ -129,8 +130,10 @@ class PageStates {
   void Track(std::uint64_t start, std::uint64_t end);
 
   // A quiet moment: all pages untouched but the untracked ones, and the private ones of the thread
-  // that is left.
-  void Reset(std::optional<std::uint64_t> left = std::nullopt);
+  // that is left. Under kAdaptive what several such moments in a row have found shared stays so, if
+  // it is not much: threads that come next will share it again, page by page. Returns what those
+  // were that are untouched now.
+  std::vector<PageRun> Reset(std::optional<std::uint64_t> left = std::nullopt);
 
   // Whether the page is in the thread's page table.
   static bool Visible(const PageRun& run, std::uint64_t thread) {
@@ -174,12 +177,16 @@ class PageStates {
   PageRun Share(std::uint64_t thread, std::uint64_t page, const PageRun& run);
   // ... taken, those around `page` that have been another's for long.
   PageRun Take(std::uint64_t thread, std::uint64_t page, const PageRun& run);
+  // Shared pages that a Reset leaves so, as runs in order.
+  std::vector<PageRun> StayShared();
 
   const SharingPolicy policy_;
   std::map<std::uint64_t, Body> runs_;  // start -> rest; untouched pages are gaps
   // By thread: what its touches have made shared.
   std::unordered_map<std::uint64_t, Neighbourhood> shared_by_;
   PageTenure tenure_;
+  // By page that the last Reset found shared: how many in a row have; saturates.
+  std::unordered_map<std::uint64_t, unsigned> resets_shared_;
 };
 
 }  // namespace trapline

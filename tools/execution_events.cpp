@@ -863,10 +863,10 @@ void ExecutionEvents::OnFreshMemory(ThreadId thread, std::uint64_t start, std::u
   unwinder_.OnUnmap(start, end);
   symbolizer_.OnUnmap(start, end);
   places_.OnUnmap();
-  // Another module may come to lie there before anybody asks for it.
-  untracked_code_.Clear();
-  plain_loads_.Clear();
-  bare_accesses_.Clear();
+  indirect_calls_.Forget(start, end);
+  untracked_code_.Forget(start, end);
+  plain_loads_.Forget(start, end);
+  bare_accesses_.Forget(start, end);
   const std::lock_guard lock(said_mutex_);
   atomics_.OnUnmap(start, end);
 }

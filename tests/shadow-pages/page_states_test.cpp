@@ -100,11 +100,9 @@ class World {
   }
 
   void Reset() {
-    for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
-      Seal(thread);
-      Unmap(thread, {kBase, kEnd, {}, 0});  // read-only pages
+    for (const PageRun& run : states_.Reset()) {
+      for (std::uint64_t thread = 0; thread < kThreads; ++thread) Unmap(thread, run);
     }
-    states_.Reset();
   }
 
   void Untrack(std::uint64_t start, std::uint64_t end) { states_.Untrack(start, end); }
@@ -475,6 +473,45 @@ TEST(PageStates, AQuietMomentLeavesThePagesOfTheThreadThatIsLeft) {
   EXPECT_EQ(states.Find(PageAt(300), kBase, kEnd).state, PageState::kUntracked);
   states.Reset();
   EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kUntouched);
+}
+
+TEST(PageStates, WhatQuietMomentsInARowFindSharedStaysShared) {
+  World world(SharingPolicy::kAdaptive);
+  const auto share = [&](std::uint64_t page) {
+    for (std::uint64_t thread = 0; thread < 2; ++thread) world.Touch(thread, page);
+  };
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kUntouched);
+    share(PageAt(0));
+    world.Touch(0, PageAt(20));  // one thread's own
+    if (i != 1) share(PageAt(40));
+    world.Reset();
+    world.Verify();
+  }
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kShared);
+  EXPECT_EQ(world.StateOf(PageAt(20)), PageState::kUntouched);
+  EXPECT_EQ(world.StateOf(PageAt(40)), PageState::kUntouched);
+  // Until a thread has it for itself, or it is not there any more.
+  world.Reset();
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kShared);
+  world.Give(PageAt(0), 1);
+  world.Reset();
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kUntouched);
+  share(PageAt(0));
+  world.Reset();
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kUntouched);
+}
+
+TEST(PageStates, MuchThatIsSharedDoesNotStaySo) {
+  World world(SharingPolicy::kAdaptive);
+  for (unsigned i = 0; i < 5; ++i) {
+    for (unsigned page = 0; page < 1100; ++page) {
+      for (std::uint64_t thread = 0; thread < 2; ++thread) world.Touch(thread, PageAt(page));
+    }
+    world.Reset();
+    EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kUntouched);
+  }
+  world.Verify();
 }
 
 TEST(PageStates, UntrackedPagesTrapNobodyUntilTrackedAgain) {

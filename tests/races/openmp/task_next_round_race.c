@@ -21,7 +21,10 @@ int main(void) {
     }
 #pragma omp barrier
 #pragma omp task
-    counter++;  // [a]
+    {
+      usleep(2000);  // on one busy processor, too, not one thread runs all of them
+      counter++;     // [a]
+    }
   }
   return Done();
 }
