@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -9,6 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
+#include <utility>
 
 #include "replay/checksum.h"
 
@@ -46,10 +49,34 @@ Status LogFile::Fail(const char* what) {
   return failure_;
 }
 
-Status LogFile::Create(const std::string& path, const RecordingId& recording) {
+Status LogFile::Open(const std::string& path, int flags, const char* what) {
   path_ = path;
-  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) return Fail("create");
+  descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
+  if (descriptor_ < 0) return Fail(what);
+  // What is left of a recording that was killed may be on its way to the file. Where files cannot
+  // be locked (some network file systems), nobody is told.
+  constexpr unsigned kMostTries = 100;
+  constexpr timespec kPause{0, 20'000'000};
+  for (unsigned tries = 0; flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK) break;
+    if (tries < kMostTries) {
+      nanosleep(&kPause, nullptr);
+      continue;
+    }
+    // It is not this one's to cut.
+    close(std::exchange(descriptor_, -1));
+    error_number_ = EWOULDBLOCK;
+    return failure_ = Status::Error(fmt::format(
+               "cannot {} {}: another recording is writing it; give each a file of its own", what,
+               path_));
+  }
+  return {};
+}
+
+Status LogFile::Create(const std::string& path, const RecordingId& recording) {
+  if (Status opened = Open(path, O_CREAT, "create"); !opened.ok()) return opened;
+  // Fails for what has no length, such as a device.
+  static_cast<void>(ftruncate(descriptor_, 0));
   FileHeader header{};
   std::memcpy(header.magic, kFileMagic, sizeof(kFileMagic));
   header.version = kLogVersion;
@@ -61,10 +88,8 @@ Status LogFile::Create(const std::string& path, const RecordingId& recording) {
 }
 
 Status LogFile::Resume(const std::string& path, std::uint64_t valid_bytes) {
-  path_ = path;
+  if (Status opened = Open(path, 0, "open"); !opened.ok()) return opened;
   offset_ = valid_bytes;
-  descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor_ < 0) return Fail("open");
   if (ftruncate(descriptor_, static_cast<off_t>(valid_bytes)) != 0 ||
       lseek(descriptor_, static_cast<off_t>(valid_bytes), SEEK_SET) < 0) {
     return Fail("go on with");

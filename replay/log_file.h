@@ -33,7 +33,8 @@ class LogFile {
   LogFile& operator=(const LogFile&) = delete;
   ~LogFile();
 
-  // Creates `path`, or empties it.
+  // Creates `path`, or empties it. Fails after two seconds if another process is writing a log
+  // there.
   Status Create(const std::string& path, const RecordingId& recording);
   // Goes on with the log `path` whose first `valid_bytes` are good; what is behind them is dropped.
   Status Resume(const std::string& path, std::uint64_t valid_bytes);
@@ -51,6 +52,8 @@ class LogFile {
   std::uint64_t file_bytes() const { return offset_; }
 
  private:
+  // For writing, by nobody else.
+  Status Open(const std::string& path, int flags, const char* what);
   Status WriteAll(std::span<const std::uint8_t> bytes);
   Status Fail(const char* what);
 

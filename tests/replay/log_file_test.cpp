@@ -1,4 +1,6 @@
 // The trap log as a file: what is written is read, in order; what is cut off or damaged is noticed.
+#include "replay/log_file.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -7,6 +9,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,6 +60,22 @@ TEST_F(LogFileTest, RoundTripOfRandomEvents) {
     EXPECT_EQ(index.metadata().arguments, (std::vector<std::string>{"-x", "a b"}));
     ASSERT_EQ(ReadAll(index), written) << "seed " << seed;
   }
+}
+
+TEST_F(LogFileTest, OneRecordingAtATimeWritesAFile) {
+  LogFile first, second;
+  ASSERT_TRUE(first.Create(scratch_ / "log", RecordingId::Random()).ok());
+  const Status refused = second.Create(scratch_ / "log", RecordingId::Random());
+  EXPECT_NE(refused.message().find("another recording is writing it"), std::string::npos)
+      << refused.message();
+  EXPECT_FALSE(second.is_open());
+  EXPECT_TRUE(first.Append(BlockType::kEnd, "{}").ok());
+  EXPECT_TRUE(first.Close().ok());
+  EXPECT_EQ(std::filesystem::file_size(scratch_ / "log"), first.file_bytes());
+  // Now it may, and begins anew.
+  LogFile third;
+  EXPECT_TRUE(third.Create(scratch_ / "log", RecordingId::Random()).ok());
+  EXPECT_EQ(std::filesystem::file_size(scratch_ / "log"), third.file_bytes());
 }
 
 TEST_F(LogFileTest, ReadsFromTheMiddle) {
