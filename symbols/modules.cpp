@@ -299,6 +299,17 @@ void Modules::Refresh() {
   RefreshLocked();
 }
 
+// `module`, if it was there before, and no other one has been in its place since: for a program
+// that loads and unloads a library over and over all that was read of it once still holds. Without
+// a build id nobody knows whether the file has the same contents.
+Modules::Entry* Modules::FindGone(const Module& module) {
+  if (module.build_id.empty()) return nullptr;
+  const auto latest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
+    return entry.module->begin < module.end && module.begin < entry.module->end;
+  });
+  return latest != entries_.rend() && SameModule(*latest->module, module) ? &*latest : nullptr;
+}
+
 void Modules::RefreshLocked() {
   std::vector<Mapping> mappings = ParseMaps(options_.read_maps());
   mappings_.clear();
@@ -348,10 +359,15 @@ void Modules::RefreshLocked() {
       last = old->second;
       continue;
     }
+    changed = true;
+    if (Entry* const known = FindGone(*module)) {
+      known->end_generation = kStillMapped;
+      last = loaded[begin] = known->module.get();
+      continue;
+    }
     module->index = static_cast<std::uint32_t>(entries_.size());
     last = loaded[begin] = module.get();
-    entries_.push_back({std::move(module), generation_ + 1, kStillMapped});
-    changed = true;
+    entries_.push_back({std::move(module), kStillMapped});
   }
   for (const auto& [begin, module] : loaded_) {
     const auto now = loaded.find(begin);

@@ -116,8 +116,7 @@ class Modules {
  private:
   struct Entry {
     std::unique_ptr<const Module> module;
-    std::uint32_t first_generation;
-    std::uint32_t end_generation;  // the first one without it
+    std::uint32_t end_generation;  // the first one without it since it was there last
   };
 
   bool HasMemoryAt(std::uint64_t address) const;
@@ -125,6 +124,7 @@ class Modules {
   // All with the lock held.
   const Mapping* KnownMapping(std::uint64_t address) const;
   const Module* FindLoaded(std::uint64_t address) const;
+  Entry* FindGone(const Module& module);
   void RefreshLocked();
 
   template <typename Answer>

@@ -258,6 +258,42 @@ TEST(ModulesTest, OldStacksStayKnown) {
   EXPECT_THAT(modules.Gone(), ElementsAre(before, after));
 }
 
+// A library that is unloaded and loaded over and over is one module, unless another one was there
+// in between.
+TEST(ModulesTest, OneThatComesBackIsTheSame) {
+  constexpr std::uint64_t kBias = 0x7f1234560000;
+  LoadedFile first(NAMES_DIRECTORY "/names_O2", kBias), second(NAMES_DIRECTORY "/names_O0", kBias);
+  Changing process;
+  process.Load(first);
+  Modules modules(process.Options());
+  const std::uint64_t address = first.Symbol("main").first;
+  const Module* const before = modules.Find(address);
+  ASSERT_NE(before, nullptr);
+  ASSERT_NE(before->build_id, "");
+  const auto replace_by = [&](LoadedFile* file) {
+    process.Unload();
+    if (file != nullptr) process.Load(*file);
+    modules.OnUnmap(before->begin, before->end);
+    return modules.Find(address);
+  };
+  EXPECT_EQ(replace_by(nullptr), nullptr);
+  const std::uint32_t without = modules.generation();
+  EXPECT_EQ(replace_by(&first), before);
+  EXPECT_GT(modules.generation(), without);
+  EXPECT_THAT(modules.Gone(), SizeIs(0));
+
+  const std::uint32_t of_first = modules.generation();
+  const Module* const between = replace_by(&second);
+  ASSERT_NE(between, nullptr);
+  const std::uint32_t of_second = modules.generation();
+  const Module* const last = replace_by(&first);
+  ASSERT_NE(last, nullptr);
+  EXPECT_NE(last, before);
+  EXPECT_EQ(modules.Find(address, of_first), before);
+  EXPECT_EQ(modules.Find(address, of_second), between);
+  EXPECT_EQ(modules.Find(address, modules.generation()), last);
+}
+
 // What did change is looked at again, and if it is as it was, nothing is new.
 TEST(ModulesTest, SameAgain) {
   LoadedFile file(NAMES_DIRECTORY "/names_O2", 0x7f1234560000);
