@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "detector/ended_clocks.h"
 #include "detector/vector_clock.h"
 
 namespace trapline {
@@ -46,14 +48,18 @@ class MomentClocks {
     thread.released = now_;
     if (remembers_releases_) Remember(thread);
   }
-  // The thread has ended. Of many threads little is kept.
-  void End(const ThreadClock& thread) {
+  // The thread has ended. Of many threads little is kept: its clock is away until Resume.
+  void End(ThreadClock& thread) {
+    ended_.Put(thread.thread, std::exchange(thread.clock, {}));
     if (thread.thread < releases_.size()) {
       releases_[thread.thread].Keep(kKeptAtEnd);
       releases_[thread.thread].moments.shrink_to_fit();
     }
     if (thread.thread < learnt_.size()) learnt_[thread.thread] = {};
   }
+
+  // After End: somebody asks for the clock, such as who joins the thread.
+  void Resume(ThreadClock& thread) { thread.clock = ended_.Take(thread.thread); }
 
   // From now on InOneEpoch may know of earlier epochs.
   void RememberReleases() { remembers_releases_ = true; }
@@ -157,6 +163,7 @@ class MomentClocks {
   }
 
   Clock now_ = kBeginning;
+  EndedClocks ended_;
   std::vector<std::vector<std::vector<Learnt>>> learnt_;  // by thread, and other one
   std::vector<Releases> releases_;                        // by thread, if they are remembered
   bool remembers_releases_ = false;

@@ -148,6 +148,7 @@ class Synchronisation {
         Increment(t);
         break;
       case EventKind::kHappensBefore:
+        if (t.rests) Resume(t);
         JoinInto(keys_[event.address], t);
         Increment(t);
         break;
@@ -185,7 +186,11 @@ class Synchronisation {
       }
       case EventKind::kThreadEnd:
         t.ended = true;
-        if constexpr (requires { clocks_.End(t.clock); }) clocks_.End(t.clock);
+        if constexpr (kClocksRest) {
+          clocks_.End(t.clock);
+          t.rests = true;
+          t.epoch = {};
+        }
         break;
       case EventKind::kBarrierEnter: {
         const std::uint64_t round = rounds_.Enter(event.address, event.thread);
@@ -301,17 +306,24 @@ class Synchronisation {
   std::uint64_t operations() const { return operations_; }
 
  private:
+  // The clock of a thread that has ended can be put away (MomentClocks).
+  static constexpr bool kClocksRest = requires(Clocks clocks, typename Clocks::ThreadClock clock) {
+    clocks.End(clock);
+    clocks.Resume(clock);
+  };
+
   // One cache line: each event asks for its thread's.
   struct alignas(64) ThreadState {
     typename Clocks::ThreadClock clock;
-    // Of the clock's own component. Empty = thread not seen yet, or it waits: then its next event,
-    // which asks for this, ends that (Start).
+    // Of the clock's own component. Empty = thread not seen yet, or it waits or rests: then its
+    // next event, which asks for this, ends that (Start).
     Epoch epoch;
     bool ended = false;
+    bool rests = false;  // it has ended, and its clock is away (Clocks::End)
     bool waits = false;  // for the end of `waits_for`
     ThreadId waits_for = 0;
 
-    bool IsKnown() const { return waits || !epoch.empty(); }
+    bool IsKnown() const { return waits || rests || !epoch.empty(); }
   };
   struct Lock {
     ObjectClock released;         // L_m, by who held it exclusively
@@ -362,10 +374,14 @@ class Synchronisation {
     return IsKnown(thread) ? threads_[thread] : Start(thread);
   }
 
-  // The thread is seen for the first time, or waits no longer.
+  // The thread is seen for the first time, or waits or rests no longer.
   [[gnu::noinline]] ThreadState& Start(ThreadId thread) {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
     ThreadState& state = threads_[thread];
+    if (state.rests) {
+      Resume(state);
+      return state;
+    }
     if (!std::exchange(state.waits, false)) {
       ++unstarted_;
       clocks_.Start(state.clock, thread);
@@ -375,9 +391,15 @@ class Synchronisation {
     return state;
   }
 
+  void Resume(ThreadState& t) {
+    if constexpr (kClocksRest) clocks_.Resume(t.clock);
+    t.rests = false;
+    t.epoch = clocks_.EpochOf(t.clock);
+  }
+
   void Increment(ThreadState& t) {
     clocks_.Increment(t.clock);
-    if (!t.waits) t.epoch = clocks_.EpochOf(t.clock);
+    if (!t.waits && !t.rests) t.epoch = clocks_.EpochOf(t.clock);
   }
   void Join(ThreadState& t, const ObjectClock& object) {
     ++operations_;

@@ -14,6 +14,7 @@
 #include "detector/block_pool.h"
 #include "detector/cell_pool.h"
 #include "detector/chunked_array.h"
+#include "detector/ended_clocks.h"
 #include "detector/lockset.h"
 #include "detector/moment_atomics.h"
 #include "detector/moment_clocks.h"
@@ -462,6 +463,34 @@ TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
   EXPECT_FALSE(in_one(last - 999, last - 998));
   EXPECT_TRUE(in_one(last - 109, last - 108));
   EXPECT_FALSE(in_one(last - 109, last - 99));
+}
+
+TEST(EndedClocksTest, GiveBackWhatWasPutThere) {
+  constexpr ThreadId kThreads = 400;
+  std::mt19937_64 random(1);
+  EndedClocks ended;
+  std::map<ThreadId, VectorClock> expected;
+  VectorClock known;  // by all, and more each time
+  for (ThreadId thread = 0; thread < kThreads; ++thread) {
+    known.Set(thread, thread + 1);
+    if (random() % 8 == 0)
+      known.Set(static_cast<ThreadId>(random() % (thread + 1)), random() % 1000);
+    VectorClock clock = known;
+    if (random() % 16 == 0) clock.Clear();
+    if (random() % 4 == 0) clock.Set(kThreads + static_cast<ThreadId>(random() % 9), 7);
+    expected[thread] = clock;
+    ended.Put(thread, std::move(clock));
+    if (random() % 3 != 0) continue;
+    const auto some = std::next(expected.begin(), static_cast<int>(random() % expected.size()));
+    const VectorClock taken = ended.Take(some->first);
+    EXPECT_TRUE(taken.Covers(some->second) && some->second.Covers(taken)) << some->first;
+    expected.erase(some);
+  }
+  for (const auto& [thread, clock] : expected) {
+    const VectorClock taken = ended.Take(thread);
+    EXPECT_TRUE(taken.Covers(clock) && clock.Covers(taken)) << thread;
+    EXPECT_TRUE(ended.Take(thread).empty());
+  }
 }
 
 // Threads 0 to 2, the last two of which know of event 2, a release by thread 1.
