@@ -62,6 +62,14 @@ constexpr std::uint64_t kRefill = 400'000;  // ns
 
 }  // namespace
 
+AdaptivePolicy::AdaptivePolicy(std::uint64_t exit_cost, unsigned generation)
+    : exit_cost_(exit_cost) {
+  // What a thread is made for over and over is checked by the first ones.
+  constexpr unsigned kMostHalvings = 3;
+  if (generation != 0)
+    first_patience_ = kFirstPatience >> (std::min(generation, kMostHalvings) - 1);
+}
+
 std::int64_t AdaptivePolicy::Start(std::uint64_t now, std::uint32_t hot_after) {
   cached_since_ = now;
   bounds_time_ = hot_after == 0;

@@ -11,12 +11,14 @@ namespace trapline {
 // leaves the cache until it is back. All times are the thread's processor time, in nanoseconds.
 class AdaptivePolicy {
  public:
-  // `exit_cost`: what an exit from the guest to the monitor and back takes by itself.
-  explicit AdaptivePolicy(std::uint64_t exit_cost) : exit_cost_(exit_cost) {}
+  // `exit_cost`: what an exit from the guest to the monitor and back takes by itself. `generation`:
+  // Carrier.
+  explicit AdaptivePolicy(std::uint64_t exit_cost, unsigned generation = 0);
 
   // Accesses count from now on. `hot_after`: TrackOptions. Returns how many accesses the thread
   // makes in the cache before native code is tried for the first time: half as many each time, for
-  // a program that makes short threads over and over has its first thread start as often.
+  // a program that makes short threads over and over has its first thread start as often; and with
+  // each generation, an eighth at least.
   std::int64_t Start(std::uint64_t now, std::uint32_t hot_after);
 
   // A stint begins. `accesses_left`: how many the thread was still to make in the cache, less than

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "hypervisor/clock.h"
@@ -230,8 +231,12 @@ class AddressSpace {
   std::vector<Range> CountingParts(std::uint64_t start, std::uint64_t end);
   // The thread, on its way out of the code cache, may use natively what became its own there.
   void OpenOwn(Carrier& carrier);
-  // The thread ends: its private pages become untouched, and absent in its carrier's table.
-  void Seal(Carrier& carrier);
+  // The thread ends: its private pages become untouched, and absent in its carrier's table. But
+  // where it had many side by side, beside its `stack`, these stay there for the next one
+  // (PageState::kOrphaned).
+  void Seal(Carrier& carrier, const Range& stack);
+  // A thread begins on the carrier: what is orphaned there becomes its own. Before it runs.
+  void Inherit(Carrier& carrier);
   // The thread makes another one: its private pages count as not used yet (PageStates::Renew).
   void Renew(Carrier& carrier);
   // A quiet moment: all pages become untouched, but for the private ones of `left`'s thread.
@@ -325,8 +330,12 @@ class AddressSpace {
               bool written = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   bool Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirror = false);
+  bool Orphans(Carrier& carrier);
+  void Evict(const PageRun& orphaned);
   void DropTranslations(const UsedPages& pages);
   bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
+  bool MayHaveUsedNatively(Carrier& carrier, const PageRun& run);
+  std::pair<bool, UsedPages> ForgetUse(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region, std::uint64_t rip);
@@ -392,6 +401,9 @@ class AddressSpace {
   std::atomic<std::uint64_t> code_version_{0};
   std::vector<Range> changed_code_;
   std::uint64_t new_code_ = 1, ordering_asked_ = 0;  // how often code came; that when last asked
+  // How many threads to end leave nothing orphaned, since what was had been of no use; how many did
+  // the last time that was so.
+  unsigned orphan_none_ = 0, orphan_pause_ = 0;
   std::atomic<std::uint64_t> unseen_losses_{0};
   std::atomic<bool> may_order_{false};                   // TrackingRules::may_order, once it is so
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

@@ -71,13 +71,14 @@ int GuestThread::Run() {
       tracking->OnThreadRuns(*carrier_, static_cast<pid_t>(page.tid));
     }
   }
+  carrier_->StartThread();
+  if (tracking != nullptr) process_->address_space().Inherit(*carrier_);
   // What a statically linked program's runtime is called for would go unseen natively.
   if (tracking != nullptr && code_cache() != nullptr &&
       process_->address_space().policy() != SharingPolicy::kExact &&
       tracking->static_runtime() == nullptr) {
-    adaptive_.emplace(process_->machine().host().exit_nanoseconds);
+    adaptive_.emplace(process_->machine().host().exit_nanoseconds, carrier_->generation);
   }
-  carrier_->StartThread();
   if (tracking != nullptr) StartTracked();
   // The carrier's last thread may have left another one.
   view_ = View::kOpen;

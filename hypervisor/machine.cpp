@@ -617,8 +617,15 @@ Carrier& Machine::Acquire(bool prefer_new) {
     created.in_use = true;
     return created;
   }
-  Carrier& carrier = *idle_.back();
-  idle_.pop_back();
+  // Else the last one: the processor and KVM still know what it had in use.
+  auto chosen = std::prev(idle_.end());
+  for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+    const auto& orphaned_by = (*it)->orphaned_by;
+    if (orphaned_by && (!(*chosen)->orphaned_by || orphaned_by < (*chosen)->orphaned_by))
+      chosen = it;
+  }
+  Carrier& carrier = **chosen;
+  idle_.erase(chosen);
   carrier.in_use = true;
   return carrier;
 }

@@ -114,6 +114,14 @@ class Carrier {
 
   // A thread of the program runs on it (Machine::Acquire to Release).
   bool in_use = false;
+  // The logical thread that ended on it and has orphaned pages there (AddressSpace::Seal). Changed
+  // while it is in use only.
+  std::optional<std::uint64_t> orphaned_by;
+  // Bytes that its thread has inherited, and of these those for which others came. With
+  // AddressSpace's mutex held.
+  std::uint64_t inherited = 0, inherited_in_vain = 0;
+  // How many threads in a row have inherited before.
+  unsigned generation = 0;
 
   // Another thread begins: none of the following is known of it.
   void StartThread() {
@@ -191,9 +199,10 @@ class Machine {
   // KvmError.
   explicit Machine(int inherited_kvm = -1);
 
-  // A vCPU for a guest thread: an idle one if there is one. Throws KvmError when the host's limit
-  // is reached. `prefer_new`: make a new one while there are few, so that page-use statistics tell
-  // threads apart.
+  // A vCPU for a guest thread: an idle one if there is one, of those with orphaned pages the one
+  // whose thread began first, for threads that do the same parts of work over and over are made in
+  // the same order. Throws KvmError when the host's limit is reached. `prefer_new`: make a new one
+  // while there are few, so that page-use statistics tell threads apart.
   Carrier& Acquire(bool prefer_new = false);
   void Release(Carrier& carrier);
 

@@ -270,7 +270,7 @@ FaultVerdict AddressSpace::ResolveLocked(Carrier& carrier, View view, GuestVirtu
     }
     const bool visible =
         PageStates::Visible(run, thread) || (run.state == PageState::kReadOnly && !write);
-    const bool free = adaptive && carrier.native() && run.state == PageState::kUntouched;
+    const bool free = adaptive && carrier.native() && PageStates::IsFree(run);
     if (!visible && !free && !TrackedCodeAt(rip)) return FaultVerdict::kUntrackedCode;
     if (adaptive && !carrier.native() && run.state != PageState::kUntracked)
       return FaultVerdict::kShared;

@@ -13,6 +13,10 @@ namespace {
 // So many pages are given, or taken, at once only where the thread has been using one after the
 // other.
 constexpr std::uint64_t kDense = 16 * kPageSize;
+// What a thread must have had for the next one on its carrier to get it: so many bytes side by
+// side, as only somebody has who walks through memory (AddressSpace::PrepareWalk), and so many in
+// all.
+constexpr std::uint64_t kOrphanedRun = 32 * kPageSize, kOrphanedBytes = 128 * kPageSize;
 
 }  // namespace
 
@@ -90,6 +94,31 @@ bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirro
   return unseen;
 }
 
+// Whether the thread, which ends, leaves pages to the next one on its carrier. Not for a while if
+// others have come for what it had from the one before: it is not the same threads that go on.
+bool AddressSpace::Orphans(Carrier& carrier) {
+  constexpr unsigned kShortestPause = 16, kLongestPause = 1024;
+  if (states_->policy() != SharingPolicy::kAdaptive) return false;
+  if (carrier.inherited != 0) {
+    const bool in_vain = 4 * carrier.inherited_in_vain > carrier.inherited;
+    orphan_pause_ = in_vain ? std::clamp(2 * orphan_pause_, kShortestPause, kLongestPause) : 0;
+    if (in_vain) orphan_none_ = orphan_pause_;
+  }
+  if (orphan_none_ == 0) return true;
+  --orphan_none_;
+  return false;
+}
+
+// Takes orphaned pages out of their carrier's table.
+void AddressSpace::Evict(const PageRun& orphaned) {
+  UsedPages used;
+  machine_.ForEachCarrier([&](Carrier& carrier) {
+    if (carrier.number() == orphaned.owner)
+      used.Add(carrier.ClearClosed(orphaned.start, orphaned.end));
+  });
+  DropTranslations(used);
+}
+
 // Makes KVM notice that entries are gone.
 void AddressSpace::DropTranslations(const UsedPages& pages) {
   if (!pages.any()) return;
@@ -152,6 +181,26 @@ bool AddressSpace::NativeUseIsKnown(Carrier& carrier, const PageRun& run) {
   return true;
 }
 
+// From now on it is seen anew which of its pages the thread uses. Returns whether it may have used
+// them in code that was not checked, and those that it has used at all.
+std::pair<bool, UsedPages> AddressSpace::ForgetUse(Carrier& carrier, const PageRun& run) {
+  const bool known = NativeUseIsKnown(carrier, run);
+  const bool written = states_->policy() == SharingPolicy::kWriteShared;
+  const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
+  return {carrier.was_native() && (!known || natively), used};
+}
+
+// For a thread that has ended.
+bool AddressSpace::MayHaveUsedNatively(Carrier& carrier, const PageRun& run) {
+  if (!carrier.was_native()) return false;
+  const PageTable& table = carrier.view(View::kClosed);
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    const std::uint64_t entry = table.Lookup({page});
+    if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
+  }
+  return false;
+}
+
 // Whether what a thread does natively may order others after it without anybody having seen it.
 // Where it cannot, to take everything that an owner has done for ordered when it loses a page hides
 // races: that of fft of bench/programs was found in one run of seven. Counts the loss.
@@ -198,6 +247,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   };
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const PageRun before = states_->Find(address, region->first, region->second.end);
+  const bool is_inherited = states_->IsInherited(address);
   // Who stays in the cache has no use for pages of others. In partial code neither, whose
   // instructions are checked where they meet them: ocean of bench/programs with four threads took
   // 28 s of processor time, and twice as many pages changed hands, instead of 24.
@@ -208,8 +258,12 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
   const Touch touch =
       states_->OnTouch(thread, address, write, region->first, region->second.end, used, takes);
   if (touch.hide) Hide(touch.run);
-  if (touch.revoke) {
+  if (touch.revoke && touch.revoke->state == PageState::kOrphaned) {
+    Evict(*touch.revoke);
+  } else if (touch.revoke) {
     Carrier* const owner = CarrierOf(touch.revoke->owner);
+    if (is_inherited && owner != nullptr)
+      owner->inherited_in_vain += touch.revoke->end - touch.revoke->start;
     const bool only_read = states_->policy() == SharingPolicy::kWriteShared && !write &&
                            touch.run.state == PageState::kShared && owner != nullptr &&
                            !Written(*owner, *touch.revoke);
@@ -230,7 +284,7 @@ PageState AddressSpace::TouchTracked(Carrier& carrier, std::uint64_t address, bo
       MapRun(carrier, touch.run, kMirrorOffset, true, write);
     }
   }
-  const bool claims = before.state == PageState::kUntouched;
+  const bool claims = PageStates::IsFree(before);
   if (touch.run.state == PageState::kTaken) {
     if (before.state != PageState::kTaken) carrier.taken.push_back(touch.run);
     return PageState::kShared;
@@ -391,7 +445,7 @@ void AddressSpace::CatchUp(std::unique_lock<std::mutex>& lock, Carrier& carrier,
   const auto it = FindRegion(address);
   if (it == regions_.end() || !it->second.Trackable()) return;
   const PageRun run = states_->Find(address, it->first, it->second.end);
-  const bool claims = run.state == PageState::kUntouched;
+  const bool claims = PageStates::IsFree(run);
   if (!claims && (!PageStates::HasOwner(run) || run.owner == carrier.thread_page().logical_thread))
     return;
   constexpr unsigned kMostTimes = 8;
@@ -482,18 +536,49 @@ void AddressSpace::Freshen(std::uint64_t start, std::uint64_t end) {
   }
 }
 
-void AddressSpace::Seal(Carrier& carrier) {
+void AddressSpace::Seal(Carrier& carrier, const Range& stack) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
   SplitHugePages();
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const std::vector<PageRun> sealed = states_->Seal(thread);
   if (sealed.empty()) return;
+  const auto stays = [&](const PageRun& run) {
+    return run.end - run.start >= kOrphanedRun &&
+           (run.end <= stack.start || run.start >= stack.end);
+  };
+  std::uint64_t staying = 0;
+  for (const PageRun& run : sealed) staying += stays(run) ? run.end - run.start : 0;
+  const bool orphans = staying >= kOrphanedBytes && Orphans(carrier);
+  if (orphans) carrier.orphaned_by = thread;
   std::vector<PageRun> unseen;
   for (const PageRun& run : sealed) {
-    if (Revoke(carrier, run)) unseen.push_back(run);
+    bool used = false;
+    if (orphans && stays(run)) {
+      used = MayHaveUsedNatively(carrier, run);
+      states_->Orphan(run.start, run.end, carrier.number());
+    } else {
+      used = Revoke(carrier, run);
+    }
+    if (used) unseen.push_back(run);
   }
   if (!unseen.empty() && MayOrderUnseen()) rules_.on_ownership_lost(thread, unseen, 0);
+}
+
+void AddressSpace::Inherit(Carrier& carrier) {
+  const bool inherits = std::exchange(carrier.orphaned_by, std::nullopt).has_value();
+  if (inherits) rules_.catch_up(true);
+  const std::lock_guard lock(mutex_);
+  carrier.inherited = carrier.inherited_in_vain = 0;
+  carrier.generation = inherits ? carrier.generation + 1 : 0;
+  if (!inherits) return;
+  const std::uint64_t thread = carrier.thread_page().logical_thread;
+  for (const PageRun& run : states_->Inherit(carrier.number(), thread)) {
+    // As if it had touched all of them.
+    rules_.on_claimed(thread, run);
+    carrier.to_open.push_back(run);
+    carrier.inherited += run.end - run.start;
+  }
 }
 
 void AddressSpace::Renew(Carrier& carrier) {
@@ -501,15 +586,13 @@ void AddressSpace::Renew(Carrier& carrier) {
   if (!states_) return;
   SplitHugePages();
   const std::uint64_t thread = carrier.thread_page().logical_thread;
-  const bool written = states_->policy() == SharingPolicy::kWriteShared;
   // KVM is told of pages that lie so far apart by themselves.
   constexpr std::uint64_t kGap = 64 * kPageSize;
   std::vector<PageRun> unseen;
   UsedPages all;
   states_->Renew(thread, [&](const PageRun& run) {
-    const bool known = NativeUseIsKnown(carrier, run);
-    const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
-    if (carrier.was_native() && (!known || natively)) {
+    const auto [is_unseen, used] = ForgetUse(carrier, run);
+    if (is_unseen) {
       if (!unseen.empty() && unseen.back().end == run.start) {
         unseen.back().end = run.end;
       } else {
@@ -533,6 +616,8 @@ void AddressSpace::ForgetStates(Carrier* left) {
   for (const PageRun& run : states_->Reset(stays)) {
     if (PageStates::HasOwner(run)) {
       if (Carrier* const owner = CarrierOf(run.owner)) Revoke(*owner, run);
+    } else if (run.state == PageState::kOrphaned) {
+      Evict(run);
     } else if (OwnsPages()) {
       Hide(run);
     }

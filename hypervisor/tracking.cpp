@@ -242,9 +242,14 @@ void Tracking::OnThreadRuns(Carrier& carrier, pid_t tid) {
 }
 
 void Tracking::OnThreadEnd(Carrier& carrier, std::uint64_t clear_child_tid) {
-  space_.Seal(carrier);
-  const std::lock_guard lock(mutex_);
   const ThreadId thread = NumberOf(carrier);
+  Range stack{};
+  {
+    const std::lock_guard lock(mutex_);
+    stack = {states_[thread].stack_start, states_[thread].stack_end};
+  }
+  space_.Seal(carrier, stack);
+  const std::lock_guard lock(mutex_);
   CatchUpLocked(carrier, true);
   if (clear_child_tid != 0) {
     // Who waits for the end without our runtime's help looks at this word.

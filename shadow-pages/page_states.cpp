@@ -27,7 +27,8 @@ void PageStates::MergeAround(std::uint64_t start) {
   auto it = runs_.find(start);
   if (it == runs_.end()) return;
   const auto same = [](const Body& a, const Body& b) {
-    return a.state == b.state && a.owner == b.owner && a.renewals == b.renewals;
+    return a.state == b.state && a.owner == b.owner && a.renewals == b.renewals &&
+           a.inherited == b.inherited;
   };
   if (it != runs_.begin()) {
     const auto before = std::prev(it);
@@ -148,6 +149,10 @@ Touch PageStates::OnTouch(std::uint64_t thread, std::uint64_t address, bool writ
       Set(shared);
       return {shared, std::nullopt};
     }
+    case PageState::kOrphaned: {
+      PageRun claimed = Claim(thread, page, run);
+      return {claimed, PageRun{claimed.start, claimed.end, run.state, run.owner}};
+    }
     case PageState::kPrivate:
     case PageState::kTaken:
       break;
@@ -187,6 +192,27 @@ std::vector<PageRun> PageStates::Seal(std::uint64_t thread) {
     ++it;
   }
   return sealed;
+}
+
+std::vector<PageRun> PageStates::Inherit(std::uint64_t carrier, std::uint64_t thread) {
+  std::vector<PageRun> inherited;
+  for (const auto& [start, body] : runs_) {
+    if (body.state == PageState::kOrphaned && body.owner == carrier)
+      inherited.push_back({start, body.end, PageState::kPrivate, thread});
+  }
+  for (const PageRun& run : inherited) {
+    Set(run);
+    std::prev(runs_.upper_bound(run.start))->second.inherited = true;
+    tenure_.Begin(run.start, run.end, false);
+  }
+  return inherited;
+}
+
+bool PageStates::IsInherited(std::uint64_t address) const {
+  const auto after = runs_.upper_bound(address);
+  if (after == runs_.begin()) return false;
+  const Body& body = std::prev(after)->second;
+  return address < body.end && body.inherited;
 }
 
 void PageStates::Renew(std::uint64_t thread, const ForgetUse& forget_use) {
@@ -277,7 +303,8 @@ std::vector<PageRun> PageStates::Reset(std::optional<std::uint64_t> left) {
   std::erase_if(runs_, [&](const auto& run) {
     const auto& [start, body] = run;
     const bool stays = body.state == PageState::kUntracked ||
-                       (body.state == PageState::kPrivate && body.owner == left);
+                       (body.state == PageState::kPrivate && body.owner == left) ||
+                       (body.state == PageState::kOrphaned && left.has_value());
     if (!stays) gone.push_back({start, body.end, body.state, body.owner});
     return !stays;
   });

@@ -5,10 +5,11 @@
 //   private(T) --touch by U, who takes pages that have long been another's--> taken(U)
 //   taken(U) --KeepTaken--> private(U);   taken(U) --touch by another--> shared
 //   any --Untrack--> untracked;   any --Clear (unmapped)--> untouched
-//   any but untracked --Reset (quiet moment)--> untouched, or as it was
-//   private(T), unused since T made a thread (Renew) --touch by U--> private(U)
-//   shared --Reopen, only T uses it now--> private(T)
-//   shared --Reopen, nobody writes it now--> read-only --Share--> shared
+//   private(T) --T ends (Seal)--> untouched, or orphaned(C): like untouched, but in the page table
+//   of carrier C;   orphaned(C) --touch by U--> private(U), --Inherit, C's next thread U-->
+//   private(U) any but untracked --Reset (quiet moment)--> untouched, or as it was private(T),
+//   unused since T made a thread (Renew) --touch by U--> private(U) shared --Reopen, only T uses it
+//   now--> private(T) shared --Reopen, nobody writes it now--> read-only --Share--> shared
 //
 // Pure bookkeeping: the caller writes the page tables and revokes what was taken away.
 // Not thread-safe; addresses are multiples of 4 KiB unless they say "address".
@@ -33,6 +34,7 @@ enum class PageState : std::uint8_t {
   kShared,
   kReadOnly,  // was shared, and is only read now: by anyone natively, until somebody writes
   kTaken,     // as kShared, but nobody except its owner has used it since that has come for it
+  kOrphaned,  // as kUntouched, but still mapped for the carrier whose thread had it when it ended
   kUntracked
 };
 
@@ -49,7 +51,8 @@ enum class SharingPolicy : std::uint8_t {
 struct PageRun {
   std::uint64_t start = 0, end = 0;
   PageState state = PageState::kUntouched;
-  std::uint64_t owner = 0;  // logical thread; private and taken pages only
+  // Private and taken pages: logical thread. Orphaned ones: number of the carrier.
+  std::uint64_t owner = 0;
 
   friend bool operator==(const PageRun&, const PageRun&) = default;
 };
@@ -59,7 +62,8 @@ struct Touch {
   // kPrivate: map `run` for the thread and go on natively. kShared, kTaken: the access traps.
   // kUntracked: map `run` for whoever asks.
   PageRun run;
-  // The pages of the previous owner that must be taken out of its page table before anything else.
+  // The pages of the previous owner, or of the carrier that they were orphaned on, that must be
+  // taken out of its page table before anything else.
   std::optional<PageRun> revoke;
   // Likewise `run`, out of all threads' tables: it was read-only.
   bool hide = false;
@@ -105,6 +109,14 @@ class PageStates {
   // The thread ends: all of its private pages become untouched; returns them. What it has taken
   // becomes shared.
   std::vector<PageRun> Seal(std::uint64_t thread);
+  // Such pages stay in the page table of the thread's carrier.
+  void Orphan(std::uint64_t start, std::uint64_t end, std::uint64_t carrier) {
+    Set({start, end, PageState::kOrphaned, carrier});
+  }
+  // They become private to `thread`, the next one on that carrier; returns them.
+  std::vector<PageRun> Inherit(std::uint64_t carrier, std::uint64_t thread);
+  // Whether that is how the page has become its owner's.
+  bool IsInherited(std::uint64_t address) const;
 
   // The thread makes another one, which comes after all that it has done: its private pages stay
   // its own as if it had not used them yet, so the new thread may have them. But pages that it had
@@ -129,10 +141,10 @@ class PageStates {
   }
   void Track(std::uint64_t start, std::uint64_t end);
 
-  // A quiet moment: all pages untouched but the untracked ones, and the private ones of the thread
-  // that is left. Under kAdaptive what several such moments in a row have found shared stays so, if
-  // it is not much: threads that come next will share it again, page by page. Returns what those
-  // were that are untouched now.
+  // A quiet moment: all pages untouched but the untracked ones, and, if a thread is left, its
+  // private ones and those that are orphaned. Under kAdaptive what several such moments in a row
+  // have found shared stays so, if it is not much: threads that come next will share it again, page
+  // by page. Returns what those were that are untouched now.
   std::vector<PageRun> Reset(std::optional<std::uint64_t> left = std::nullopt);
 
   // Whether the page is in the thread's page table.
@@ -150,6 +162,10 @@ class PageStates {
   static bool HasOwner(const PageRun& run) {
     return run.state == PageState::kPrivate || run.state == PageState::kTaken;
   }
+  // Whether it is nobody's yet: who touches it first has it for itself.
+  static bool IsFree(const PageRun& run) {
+    return run.state == PageState::kUntouched || run.state == PageState::kOrphaned;
+  }
 
   // Calls `visit` for the runs of [start, end) in order, untouched ones included.
   void ForEach(std::uint64_t start, std::uint64_t end,
@@ -165,6 +181,7 @@ class PageStates {
     std::uint64_t owner;
     // Private pages: 0 until a Renew, then 1 and how many in a row have found them used; saturates.
     unsigned renewals = 0;
+    bool inherited = false;
   };
 
   void Set(const PageRun& run);

@@ -193,6 +193,17 @@ TEST(AdaptivePolicy, WhoStartsOverAndOverIsCheckedForLessEachTime) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(asked.policy.Start(asked.now, 5'000), 5'000);
 }
 
+TEST(AdaptivePolicy, WhoGoesOnWithWhatOthersDidIsCheckedForLess) {
+  const auto first = [](unsigned generation) {
+    return AdaptivePolicy(kExit, generation).Start(0, 0);
+  };
+  EXPECT_EQ(first(0), kFirst);
+  EXPECT_EQ(first(1), kFirst / 2);
+  EXPECT_EQ(first(3), kFirst / 8);
+  EXPECT_EQ(first(100), kFirst / 8);
+  EXPECT_EQ(AdaptivePolicy(kExit, 3).Start(0, 5'000), 5'000);
+}
+
 TEST(AdaptivePolicy, ExitsInAStintAreALoss) {
   // Useful: the stint but for the exit, 7,500 ns, many times over. Lost: the exit's handling, and
   // two exits by themselves.

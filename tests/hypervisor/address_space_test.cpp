@@ -709,8 +709,10 @@ class AdaptivePages : public AddressSpaceTest {
     };
     rules.on_claimed = [](std::uint64_t, const PageRun&) {};
     rules.on_opened = [this](std::uint64_t thread, const PageRun& run) {
-      EXPECT_LE(run.start, kPage);
-      EXPECT_GT(run.end, kPage);
+      if (!claims_more_) {
+        EXPECT_LE(run.start, kPage);
+        EXPECT_GT(run.end, kPage);
+      }
       opened_.push_back(thread);
     };
     rules.on_moved = [](std::uint64_t, std::uint64_t, std::uint64_t) {};
@@ -1084,6 +1086,144 @@ TEST_F(AdaptivePages, QuietMomentHidesEverything) {
   space_->ForgetStates();
   EXPECT_EQ(State(), PageState::kUntouched);
   EXPECT_EQ(Mapping(), "-- -- ");
+}
+
+// Many pages of a thread that ends are for the next one on its carrier.
+class OrphanedPages : public AdaptivePages {
+ protected:
+  static constexpr std::uint64_t kPart = 256;  // pages that a thread walks through
+  static constexpr std::uint64_t kParts = kArena + 16 * kLargePageSize;
+
+  void SetUp() override {
+    AdaptivePages::SetUp();
+    if (machine_ == nullptr) return;
+    claims_more_ = true;
+    for (std::size_t part = 0; part < 2; ++part)
+      MapFixed(PageOf(part), kPart, PROT_READ | PROT_WRITE);
+  }
+  static std::uint64_t PageOf(std::size_t part, std::uint64_t page = 0) {
+    return kParts + (part * 2 * kPart + page) * kPageSize;  // apart: no claim crosses
+  }
+  void Touch(std::size_t thread, std::uint64_t address) {
+    Carrier& carrier = *carriers_[thread];
+    carrier.SetNative(true);
+    if (IsMapped(thread, address)) return;
+    EXPECT_EQ(space_->Resolve(carrier, View::kClosed, {address}, true, false, kCode),
+              FaultVerdict::kMapped);
+    ++faults_;
+  }
+  void Walk(std::size_t thread, std::size_t part) {
+    for (std::uint64_t page = 0; page < kPart; ++page) Touch(thread, PageOf(part, page));
+  }
+  bool IsMapped(std::size_t thread, std::uint64_t address) {
+    return space_->IsMapped(*carriers_[thread], View::kClosed, {address});
+  }
+  // A thread ends, and the next one begins on its carrier.
+  void End(std::size_t thread, const Range& stack = {}) { space_->Seal(*carriers_[thread], stack); }
+  void Begin(std::size_t thread) {
+    Carrier& carrier = *carriers_[thread];
+    carrier.thread_page().logical_thread += 10;
+    carrier.StartThread();
+    space_->Inherit(carrier);
+  }
+
+  unsigned faults_ = 0;
+};
+
+TEST_F(OrphanedPages, AreTheNextThreadsWithoutAFault) {
+  Walk(0, 0);
+  End(0);
+  EXPECT_EQ(space_->CountPages(PageState::kOrphaned), kPart);
+  EXPECT_EQ(space_->CountPages(PageState::kPrivate), 0u);
+  space_->ForgetStates(carriers_[1]);
+  Begin(0);
+  EXPECT_EQ(space_->CountPages(PageState::kPrivate), kPart);
+  const unsigned before = faults_;
+  Walk(0, 0);
+  EXPECT_EQ(faults_, before);
+  space_->OpenOwn(*carriers_[0]);
+  EXPECT_EQ(opened_.back(), 10u) << "it takes in what was released there";
+  EXPECT_EQ(carriers_[0]->generation, 1u);
+}
+
+TEST_F(OrphanedPages, AreAnothersIfThatComesFirst) {
+  Walk(0, 0);
+  End(0);
+  Walk(1, 0);
+  EXPECT_EQ(space_->CountPages(PageState::kPrivate), kPart);
+  EXPECT_FALSE(IsMapped(0, PageOf(0)));
+  Begin(0);
+  EXPECT_FALSE(IsMapped(0, PageOf(0)));
+  EXPECT_FALSE(IsMapped(0, PageOf(0, kPart - 1)));
+}
+
+TEST_F(OrphanedPages, AreSharedOnceAnotherThreadComesForWhatIsInherited) {
+  Walk(0, 0);
+  End(0);
+  Begin(0);
+  Carrier& other = *carriers_[1];
+  other.SetNative(true);
+  EXPECT_EQ(space_->Resolve(other, View::kClosed, {PageOf(0, 64)}, true, false, kCode),
+            FaultVerdict::kShared);
+  EXPECT_EQ(space_->CountPages(PageState::kShared), 1u);
+  EXPECT_FALSE(IsMapped(0, PageOf(0, 64)));
+  EXPECT_TRUE(IsMapped(0, PageOf(0, 63)));
+}
+
+TEST_F(OrphanedPages, AreNeitherFewNorTheStack) {
+  for (std::uint64_t page = 0; page < 64; page += 16) Touch(0, kArena + page * kPageSize);
+  End(0);
+  EXPECT_EQ(space_->CountPages(PageState::kOrphaned), 0u) << "few";
+  Begin(0);
+  EXPECT_EQ(carriers_[0]->generation, 0u);
+  Walk(0, 0);
+  End(0, {PageOf(0), PageOf(1)});
+  EXPECT_EQ(space_->CountPages(PageState::kOrphaned), 0u);
+  EXPECT_FALSE(IsMapped(0, PageOf(0)));
+}
+
+TEST_F(OrphanedPages, AreNoneForAWhileIfOthersCameForThem) {
+  for (const unsigned pause : {16u, 32u}) {
+    Walk(0, 0);
+    End(0);
+    ASSERT_EQ(space_->CountPages(PageState::kOrphaned), kPart);
+    Begin(0);
+    carriers_[1]->SetNative(true);
+    for (std::uint64_t page = 0; page < kPart; ++page)
+      space_->Resolve(*carriers_[1], View::kClosed, {PageOf(0, page)}, true, false, kCode);
+    for (unsigned end = 0; end < pause; ++end) {
+      Walk(0, 1);
+      End(0);
+      ASSERT_EQ(space_->CountPages(PageState::kOrphaned), 0u) << end << " of " << pause;
+      Begin(0);
+    }
+    space_->ForgetStates();
+  }
+}
+
+TEST_F(OrphanedPages, AreNobodysOnceTheyAreUnmapped) {
+  Walk(0, 0);
+  End(0);
+  ASSERT_EQ(space_->Munmap(PageOf(0), kPart / 2 * kPageSize), 0);
+  MapFixed(PageOf(0), kPart / 2, PROT_READ | PROT_WRITE);
+  EXPECT_EQ(space_->CountPages(PageState::kOrphaned), kPart / 2);
+  Begin(0);
+  EXPECT_FALSE(IsMapped(0, PageOf(0)));
+  EXPECT_TRUE(IsMapped(0, PageOf(0, kPart - 1)));
+}
+
+// Threads that do parts of the same work are made in the same order each time.
+TEST_F(OrphanedPages, AreForThreadsInTheOrderInWhichTheirOwnersBegan) {
+  for (std::size_t thread : {1, 0}) {
+    Walk(thread, thread);
+    End(thread);
+    machine_->Release(*carriers_[thread]);
+  }
+  EXPECT_EQ(&machine_->Acquire(), carriers_[0]);
+  EXPECT_EQ(&machine_->Acquire(), carriers_[1]);
+  for (Carrier* const carrier : carriers_) carrier->orphaned_by.reset();
+  for (std::size_t thread : {1, 0}) machine_->Release(*carriers_[thread]);
+  EXPECT_EQ(&machine_->Acquire(), carriers_[0]) << "the last one otherwise";
 }
 
 class Limits : public AddressSpaceTest {

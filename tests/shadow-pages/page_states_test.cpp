@@ -27,6 +27,7 @@ class World {
 
   // True: the access trapped.
   bool Touch(std::uint64_t thread, std::uint64_t page, bool write = true, bool takes = false) {
+    if (ended_.contains(thread)) Inherit(thread);
     if (mapped_[thread].contains(page) &&
         (!write || states_.Find(page, kBase, kEnd).state != PageState::kReadOnly)) {
       used_[thread].insert(page);
@@ -41,6 +42,7 @@ class World {
     }
     if (touch.revoke) {
       EXPECT_NE(touch.revoke->owner, thread);
+      EXPECT_EQ(touch.revoke->state == PageState::kOrphaned, ended_.contains(touch.revoke->owner));
       Unmap(touch.revoke->owner, *touch.revoke);
     }
     EXPECT_LE(touch.run.start, page);
@@ -94,6 +96,19 @@ class World {
     for (const PageRun& run : states_.Seal(thread)) Unmap(thread, run);
   }
 
+  // The thread ends, and its pages stay in its page table for the next one of its number.
+  void Orphan(std::uint64_t thread) {
+    for (const PageRun& run : states_.Seal(thread)) states_.Orphan(run.start, run.end, thread);
+    ended_.insert(thread);
+  }
+  void Inherit(std::uint64_t thread) {
+    for (const PageRun& run : states_.Inherit(thread, thread)) {
+      EXPECT_EQ(run.state, PageState::kPrivate);
+      EXPECT_EQ(run.owner, thread);
+    }
+    ended_.erase(thread);
+  }
+
   void Clear(std::uint64_t start, std::uint64_t end) {
     states_.Clear(start, end);
     for (std::uint64_t thread = 0; thread < kThreads; ++thread) Unmap(thread, {start, end, {}, 0});
@@ -123,7 +138,9 @@ class World {
         EXPECT_EQ(states_.Find(page, kBase, kEnd).state, run.state);
         for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
           if (!mapped_[thread].contains(page)) continue;
-          EXPECT_TRUE(PageStates::Visible(run, thread) || run.state == PageState::kReadOnly)
+          EXPECT_TRUE(
+              PageStates::Visible(run, thread) || run.state == PageState::kReadOnly ||
+              (run.state == PageState::kOrphaned && run.owner == thread && ended_.contains(thread)))
               << "page " << (page - kBase) / kPageSize << " is mapped for thread " << thread;
         }
       }
@@ -151,6 +168,7 @@ class World {
   std::uint64_t now_ = 12'345;
   std::map<std::uint64_t, std::set<std::uint64_t>> mapped_, used_;
   std::map<std::uint64_t, std::vector<PageRun>> taken_;
+  std::set<std::uint64_t> ended_;
 };
 
 TEST(PageStates, ReadOnlyPagesAreForAllUntilOneIsWritten) {
@@ -406,6 +424,72 @@ TEST(PageStates, SealGivesThePagesBack) {
   world.Verify();
 }
 
+// Threads 0 and 1 walk through 256 pages each.
+void WalkThroughHalves(World& world) {
+  for (std::uint64_t thread = 0; thread < 2; ++thread) {
+    for (std::uint64_t page = 0; page < 256; ++page)
+      world.Touch(thread, PageAt(256 * thread + page));
+  }
+}
+
+TEST(PageStates, WhatIsOrphanedIsTheNextThreads) {
+  World world(SharingPolicy::kAdaptive);
+  WalkThroughHalves(world);
+  world.Orphan(0);
+  EXPECT_EQ(world.StateOf(PageAt(0)), PageState::kOrphaned);
+  EXPECT_EQ(world.StateOf(PageAt(256)), PageState::kPrivate);
+  world.Verify();
+  world.Inherit(0);
+  world.Verify();
+  for (std::uint64_t page = 0; page < 256; ++page) {
+    EXPECT_EQ(world.StateOf(PageAt(page)), PageState::kPrivate);
+    EXPECT_EQ(world.OwnerOf(PageAt(page)), 0u);
+  }
+  EXPECT_FALSE(world.Touch(0, PageAt(77)));
+  EXPECT_TRUE(world.states().IsInherited(PageAt(77)));
+  EXPECT_FALSE(world.states().IsInherited(PageAt(256)));
+}
+
+TEST(PageStates, WhoComesForWhatIsOrphanedHasItAsIfItWereNobodys) {
+  World world(SharingPolicy::kAdaptive);
+  WalkThroughHalves(world);
+  world.Orphan(0);
+  EXPECT_FALSE(world.Touch(1, PageAt(20)));
+  EXPECT_EQ(world.OwnerOf(PageAt(16)), 1u);
+  EXPECT_EQ(world.OwnerOf(PageAt(31)), 1u);
+  EXPECT_EQ(world.StateOf(PageAt(32)), PageState::kOrphaned);
+  // ... in runs that double.
+  EXPECT_FALSE(world.Touch(1, PageAt(32)));
+  EXPECT_EQ(world.OwnerOf(PageAt(63)), 1u);
+  world.Verify();
+  world.Inherit(0);
+  EXPECT_EQ(world.OwnerOf(PageAt(16)), 1u);
+  EXPECT_EQ(world.OwnerOf(PageAt(64)), 0u);
+  world.Verify();
+}
+
+// Nobody knows whether its owner has used it.
+TEST(PageStates, WhatIsInheritedIsSharedOnceAnotherComes) {
+  World world(SharingPolicy::kAdaptive);
+  WalkThroughHalves(world);
+  world.Orphan(0);
+  world.Inherit(0);
+  EXPECT_TRUE(world.Touch(1, PageAt(70)));
+  EXPECT_EQ(world.StateOf(PageAt(70)), PageState::kShared);
+  EXPECT_FALSE(world.states().IsInherited(PageAt(70)));
+  EXPECT_TRUE(world.states().IsInherited(PageAt(71)));
+  world.Verify();
+}
+
+TEST(PageStates, AQuietMomentLeavesWhatIsOrphanedIfAThreadIsLeft) {
+  PageStates states(SharingPolicy::kAdaptive);
+  states.Orphan(PageAt(0), PageAt(40), 3);
+  states.Reset(1);
+  EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kOrphaned);
+  EXPECT_EQ(states.Reset().size(), 1u);
+  EXPECT_EQ(states.Find(PageAt(0), kBase, kEnd).state, PageState::kUntouched);
+}
+
 TEST(PageStates, WhoMakesAThreadKeepsPagesThatNobodyElseComesFor) {
   World world(SharingPolicy::kAdaptive);
   world.Touch(0, PageAt(0));
@@ -555,7 +639,14 @@ TEST_P(PageStatesRandom, NoThreadSeesWhatItMustTrapOn) {
     const std::uint64_t first = random() % kPages;
     const std::uint64_t last = std::min(kPages, first + 1 + random() % 64);
     const std::uint64_t thread = random() % kThreads;
-    switch (random() % 13) {
+    switch (random() % 15) {
+      case 6:
+        if (!takes) break;
+        world.Orphan(thread);
+        break;
+      case 7:
+        if (takes) world.Inherit(thread);
+        break;
       case 0:
         world.Seal(thread);
         break;
