@@ -3,6 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
 #include "hypervisor/kvm.h"
 
 namespace trapline {
@@ -10,6 +14,7 @@ namespace {
 
 FileDescriptor kept_output;
 struct stat original;
+bool was_closed = false;
 
 bool IsOriginal() {
   struct stat now {};
@@ -17,19 +22,40 @@ bool IsOriginal() {
          now.st_ino == original.st_ino;
 }
 
+// write(2) for a thread of the program's, whose signals are the program's own: who reads a pipe may
+// have gone.
+ssize_t WriteWithoutSignal(int descriptor, const char* data, std::size_t size) {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  sigpending(&pending);
+  const ssize_t written = write(descriptor, data, size);
+  const int error = errno;
+  constexpr timespec kNoTime{};
+  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0)
+    sigtimedwait(&pipe, nullptr, &kNoTime);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
 }  // namespace
 
 void KeepErrorOutput() {
-  if (fstat(STDERR_FILENO, &original) != 0) return;
+  was_closed = fstat(STDERR_FILENO, &original) != 0;
+  if (was_closed) return;
   if (!S_ISREG(original.st_mode) && !S_ISCHR(original.st_mode)) return;
   kept_output = OpenOutOfTheWay([] { return dup(STDERR_FILENO); });
 }
 
 void WriteError(const std::string& text) {
+  if (was_closed) return;
   const int descriptor = kept_output.valid() && !IsOriginal() ? kept_output.get() : STDERR_FILENO;
   std::size_t done = 0;
   while (done < text.size()) {
-    const ssize_t written = write(descriptor, text.data() + done, text.size() - done);
+    const ssize_t written = WriteWithoutSignal(descriptor, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     done += static_cast<std::size_t>(written);
   }

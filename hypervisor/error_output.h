@@ -10,7 +10,8 @@ namespace trapline {
 // not, for its reader may wait for the program to close it. Before other threads start.
 void KeepErrorOutput();
 
-// All of `text`, as far as there is a place. Thread-safe; not async-signal-safe.
+// All of `text`, as far as there is a place: nowhere if there was none at the start, for then the
+// program's own files have that descriptor. Raises no SIGPIPE. Thread-safe; not async-signal-safe.
 void WriteError(const std::string& text);
 
 }  // namespace trapline

@@ -335,6 +335,20 @@ def warnings(suite):
         suite.judge("writable-code", None if good else f"{outcome.status_text()} {outcome.stdout!r}, told {told} times", outcome)
 
 
+def error_output(suite):
+    """The program's own files and its exit status stay what they are wherever the reports go, or do not."""
+    for name, where in {"report-closed": "2>&-", "report-no-reader": "2> >(true)"}.items():
+        if not suite.wanted(name):
+            continue
+        written = suite.base / f"{name}.txt"
+        # Time for the reader to go.
+        outcome = suite.run(["bash", "-c", f'"$@" {where}', "bash", "bash", "-c", 'sleep 0.3; exec "$@"', "bash",
+                             suite.trapline, "run", "--policy=exact", "--", str(suite.base / "writes_file"), str(written)])
+        got = written.read_bytes() if written.exists() else b"no file"
+        problem = None if (outcome.status, got) == (3, b"data\n") else f"{outcome.status_text()}, written: {got[:100]!r}"
+        suite.judge(name, problem, outcome)
+
+
 def killed_monitor(suite):
     """SIGKILL for the monitor at any moment leaves no process behind."""
     rng = random.Random(4)
@@ -363,7 +377,7 @@ def main():
         sys.exit(f"no executable {options.trapline}: build first, or say --trapline PATH")
     with tempfile.TemporaryDirectory(prefix="trapline-bad-input-") as base:
         suite = Suite(options.trapline, options.filter, Path(base))
-        for part in (command_line, broken_paths, broken_files, runtime_library, devices, programs, warnings, killed_monitor):
+        for part in (command_line, broken_paths, broken_files, runtime_library, devices, programs, warnings, error_output, killed_monitor):
             part(suite)
         return suite.results.finish()
 
