@@ -22,7 +22,7 @@ void AccuLock::OnPlain(const Event& event, std::uint64_t index) {
 // Algorithm 10
 void AccuLock::Read(const Event& event, std::uint64_t index) {
   const VectorClock& clock = synchronisation_.ClockOf(event.thread);
-  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.For(event),
+  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.ForPair(event),
                         MakeAccess(event, index)};
   bool checked = false;
   shadow_.ForEach(event.address, event.size,
@@ -45,7 +45,7 @@ void AccuLock::Read(const Event& event, std::uint64_t index) {
 // Algorithm 11
 void AccuLock::Write(const Event& event, std::uint64_t index) {
   const VectorClock& clock = synchronisation_.ClockOf(event.thread);
-  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.For(event),
+  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.ForPair(event),
                         MakeAccess(event, index)};
   bool checked = false;
   shadow_.ForEach(
@@ -60,7 +60,7 @@ void AccuLock::Write(const Event& event, std::uint64_t index) {
         cell.write = now;
         if (!clock.Covers(prior.epoch)) {
           cell.write.lockset = locksets_.Intersect(prior.lockset, now.lockset);
-          if (cell.write.lockset == kEmptyLockset) {
+          if (locksets_.Disjoint(prior.lockset, now.lockset)) {
             race_log_.Report(prior.access, now.access, address, size);
           }
         }
@@ -76,7 +76,7 @@ void AccuLock::Write(const Event& event, std::uint64_t index) {
 
 void AccuLock::CheckAgainstPlain(const Event& atomic, std::uint64_t index) {
   const VectorClock& clock = synchronisation_.ClockOf(atomic.thread);
-  const LocksetId lockset = held_.For(atomic);
+  const LocksetId lockset = held_.ForPair(atomic);
   shadow_.ForEachExisting(
       atomic.address, atomic.size, [&](Cell& cell, std::uint64_t address, std::uint64_t size) {
         const auto check = [&](const TimedAccess& prior) {

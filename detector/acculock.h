@@ -19,9 +19,9 @@ class AccuLock final : public HappensBeforeDetector<AccuLock> {
   void OnClear(std::uint64_t address, std::uint64_t size);
   void OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
 
-  LocksetId LocksetOf(const Event& event) { return held_.For(event); }
+  LocksetId LocksetOf(const Event& event) { return held_.ForPair(event); }
   bool Unprotected(const TimedAccess& prior, const Event& event) {
-    return locksets_.Disjoint(prior.lockset, held_.For(event));
+    return locksets_.Disjoint(prior.lockset, held_.ForPair(event));
   }
 
   std::vector<Statistic> statistics() const override;

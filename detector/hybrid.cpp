@@ -11,7 +11,7 @@ bool CoversKind(EventKind a, EventKind b) { return IsWrite(a) || !IsWrite(b); }
 
 void Hybrid::OnPlain(const Event& event, std::uint64_t index) {
   const VectorClock& clock = synchronisation_.ClockOf(event.thread);
-  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.For(event),
+  const TimedAccess now{synchronisation_.EpochOf(event.thread), held_.ForPair(event),
                         MakeAccess(event, index)};
   shadow_.ForEach(
       event.address, event.size, [&](Cell& cell, std::uint64_t address, std::uint64_t size) {

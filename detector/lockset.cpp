@@ -37,9 +37,29 @@ LocksetId LocksetTable::Intersect(LocksetId a, LocksetId b) {
   std::vector<LockId> common;
   std::set_intersection(sets_[a]->begin(), sets_[a]->end(), sets_[b]->begin(), sets_[b]->end(),
                         std::back_inserter(common));
+  const auto add_weaker = [&](LocksetId set, LocksetId other) {
+    for (const LockId lock : *sets_[set]) {
+      if (IsSharedSide(lock) && Has(other, lock & ~kSharedSide)) common.push_back(lock);
+    }
+  };
+  add_weaker(a, b);
+  add_weaker(b, a);
+  std::sort(common.begin(), common.end());
   const LocksetId id = Intern(std::move(common));
   intersections_.emplace(key, id);
   return id;
+}
+
+bool LocksetTable::Disjoint(LocksetId a, LocksetId b) {
+  for (const LockId lock : Locks(Intersect(a, b))) {
+    const LockId exclusive = lock & ~kSharedSide;
+    if (!IsSharedSide(lock) || Has(a, exclusive) || Has(b, exclusive)) return false;
+  }
+  return true;
+}
+
+bool LocksetTable::Has(LocksetId set, LockId lock) const {
+  return std::binary_search(sets_[set]->begin(), sets_[set]->end(), lock);
 }
 
 LocksetId LocksetTable::Intern(std::vector<LockId> locks) {
@@ -60,6 +80,11 @@ void HeldLocks::Apply(const Event& event) {
   }
   t.exclusive = held.exclusive > 0 ? table_->Add(t.exclusive, event.address)
                                    : table_->Remove(t.exclusive, event.address);
+  const LockId shared_side = SharedSideOf(event.address);
+  t.sides = held.exclusive > 0 ? table_->Add(t.sides, event.address)
+                               : table_->Remove(t.sides, event.address);
+  t.sides = held.exclusive == 0 && held.shared > 0 ? table_->Add(t.sides, shared_side)
+                                                   : table_->Remove(t.sides, shared_side);
   if (held.exclusive + held.shared > 0) {
     t.any = table_->Add(t.any, event.address);
   } else {

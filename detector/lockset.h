@@ -23,6 +23,14 @@ inline constexpr LockId kBusLock = ~LockId{0};
 // writes.
 inline constexpr LockId kReadersLock = ~LockId{1};
 
+// A lock that is held on its shared side protects from who holds it exclusively, but not from who
+// holds it shared, too. A set has one of the two.
+inline constexpr LockId kSharedSide = LockId{1} << 63;
+constexpr LockId SharedSideOf(LockId lock) { return lock | kSharedSide; }
+constexpr bool IsSharedSide(LockId lock) {
+  return (lock & kSharedSide) != 0 && lock < kReadersLock;
+}
+
 // Not thread-safe. Ids stay valid for the table's life.
 class LocksetTable {
  public:
@@ -30,9 +38,12 @@ class LocksetTable {
 
   LocksetId Add(LocksetId set, LockId lock);
   LocksetId Remove(LocksetId set, LockId lock);
+  // What both protect from: of a lock that one has shared its shared side.
   LocksetId Intersect(LocksetId a, LocksetId b);
+  // Whether `b` protects from whatever `a` does.
   bool IsSubset(LocksetId a, LocksetId b) { return Intersect(a, b) == a; }
-  bool Disjoint(LocksetId a, LocksetId b) { return Intersect(a, b) == kEmptyLockset; }
+  // Whether no lock protects accesses under the one from those under the other.
+  bool Disjoint(LocksetId a, LocksetId b);
 
   // The locks of a set in ascending order; valid until the next new set.
   std::span<const LockId> Locks(LocksetId set) const { return *sets_[set]; }
@@ -43,6 +54,7 @@ class LocksetTable {
 
  private:
   LocksetId Intern(std::vector<LockId> locks);
+  bool Has(LocksetId set, LockId lock) const;
 
   std::map<std::vector<LockId>, LocksetId> ids_;
   std::vector<const std::vector<LockId>*> sets_;
@@ -61,7 +73,15 @@ class HeldLocks {
   // repeatedly.
   void Apply(const Event& event);
 
-  // L_t for a read, a write, or an atomic access of `thread`.
+  // What protects an access of `thread` from another one: each lock by the side that is held. For
+  // detectors that look at pairs.
+  LocksetId ForPair(const Event& access) {
+    const LocksetId set = StateOf(access.thread).sides;
+    return IsAtomic(access.kind) ? table_->Add(set, kBusLock) : set;
+  }
+
+  // L_t for a read, a write, or an atomic access of `thread`: for those who look for a lock that is
+  // held at all accesses.
   LocksetId ForRead(ThreadId thread) { return StateOf(thread).any; }
   LocksetId ForWrite(ThreadId thread) { return StateOf(thread).exclusive; }
   LocksetId For(const Event& access) {
@@ -77,6 +97,7 @@ class HeldLocks {
   struct ThreadState {
     LocksetId any = kEmptyLockset;        // held in any mode
     LocksetId exclusive = kEmptyLockset;  // held exclusively
+    LocksetId sides = kEmptyLockset;      // held in any mode, by sides
     std::map<LockId, Held> held;
   };
 

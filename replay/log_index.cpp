@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "replay/checksum.h"
+#include "replay/json_text.h"
 
 namespace trapline {
 namespace {
@@ -58,7 +59,7 @@ std::string EndToText(const LogEnd& end) {
                            {"lost_events", end.lost_events},
                            {"last_sequence", end.last_sequence}};
   if (!end.reason.empty()) object["reason"] = end.reason;
-  return object.dump();
+  return JsonText(object);
 }
 
 BlockScratch::~BlockScratch() { ZSTD_freeDCtx(decompressor); }

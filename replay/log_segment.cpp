@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "replay/file_size_room.h"
+#include "replay/json_text.h"
 
 namespace trapline {
 namespace {
@@ -143,7 +144,7 @@ bool LogSegment::Remove(const std::string& name) {
 }
 
 bool LogSegment::AddMetadata(const nlohmann::json& object) const {
-  const std::string text = object.dump();
+  const std::string text = JsonText(object);
   const std::uint32_t used = header().metadata_bytes.load();
   if (text.size() + sizeof(std::uint32_t) > header().metadata_capacity - used) return false;
   char* at = reinterpret_cast<char*>(&header()) + header().metadata_offset + used;

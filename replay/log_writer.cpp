@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "replay/json_text.h"
+
 namespace trapline {
 
 // One thread's chunk under construction.
@@ -27,7 +29,7 @@ Status LogWriter::Create(const std::string& path, const RecordingId& recording,
   options_ = options;
   options_.chunk_bytes = std::clamp(options.chunk_bytes, 4U << 10, kMaxChunkBytes);
   status_ = file_.Create(path, recording);
-  if (status_.ok()) status_ = file_.Append(BlockType::kMetadata, metadata.ToJson().dump());
+  if (status_.ok()) status_ = file_.Append(BlockType::kMetadata, JsonText(metadata.ToJson()));
   return status_;
 }
 

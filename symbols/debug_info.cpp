@@ -778,6 +778,9 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(
     bool everywhere, int depth, Dwarf_Off& walked_to, std::string& function) const {
   Dwarf_Die die;
   if (depth == kMaxDepth || dwarf_child(&scope, &die) != 0) return std::nullopt;
+  // Compilers give a place on the stack to one variable after another: the innermost scope tells
+  // whose it is now.
+  std::optional<DebugInfo::Variable> own;
   const int scope_tag = dwarf_tag(&scope);
   const bool is_function = scope_tag == DW_TAG_subprogram || scope_tag == DW_TAG_inlined_subroutine;
   do {
@@ -789,8 +792,8 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(
       bool is_value = false;
       if (!location.empty() && EvaluateExpression(location, context, begin, is_value) &&
           !is_value && address - begin < SizeOfVariable(die)) {
-        if (is_function) function = NameOf(scope);
-        return Described(die, begin, address);
+        if (!own) own = Described(die, begin, address);
+        if (everywhere) break;
       }
     } else if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine) &&
                (everywhere || dwarf_haspc(&die, pc) == 1)) {
@@ -802,7 +805,8 @@ std::optional<DebugInfo::Variable> DebugInfo::FindLocalIn(
       }
     }
   } while (NextSibling(die));
-  return std::nullopt;
+  if (own && is_function) function = NameOf(scope);
+  return own;
 }
 
 }  // namespace trapline

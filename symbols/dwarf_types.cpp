@@ -2,9 +2,13 @@
 
 #include <dwarf.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace trapline {
@@ -23,22 +27,82 @@ bool Number(Dwarf_Die& die, unsigned name, std::uint64_t& value) {
   return true;
 }
 
-// The lengths of an array's dimensions; 0: not known.
-std::vector<std::uint64_t> Dimensions(Dwarf_Die& array) {
-  std::vector<std::uint64_t> lengths;
+// A bound of an array. Forms that say nothing of signs are taken for unsigned: libdw would take 199
+// in one byte for -57.
+bool Bound(Dwarf_Die& die, unsigned name, std::int64_t& value) {
+  Dwarf_Attribute attribute;
+  if (dwarf_attr_integrate(&die, name, &attribute) == nullptr) return false;
+  const unsigned form = dwarf_whatform(&attribute);
+  if (form == DW_FORM_sdata || form == DW_FORM_implicit_const) {
+    Dwarf_Sword word = 0;
+    if (dwarf_formsdata(&attribute, &word) != 0) return false;
+    value = word;
+    return true;
+  }
+  std::uint64_t word = 0;
+  if (!Number(die, name, word)) return false;
+  value = static_cast<std::int64_t>(word);
+  return true;
+}
+
+int LanguageOf(Dwarf_Die& die) {
+  Dwarf_Die unit;
+  return dwarf_diecu(&die, &unit, nullptr, nullptr) != nullptr ? dwarf_srclang(&unit) : -1;
+}
+
+bool IsFortran(int language) {
+  return language == DW_LANG_Fortran77 || language == DW_LANG_Fortran90 ||
+         language == DW_LANG_Fortran95 || language == DW_LANG_Fortran03 ||
+         language == DW_LANG_Fortran08;
+}
+
+// DWARF 5, 5.13: where a bound is not said.
+std::int64_t DefaultLowerBound(int language) {
+  switch (language) {
+    case DW_LANG_Ada83:
+    case DW_LANG_Ada95:
+    case DW_LANG_Cobol74:
+    case DW_LANG_Cobol85:
+    case DW_LANG_Modula2:
+    case DW_LANG_Pascal83:
+    case DW_LANG_PLI:
+    case DW_LANG_Julia:
+      return 1;
+    default:
+      return IsFortran(language) ? 1 : 0;
+  }
+}
+
+struct Dimension {
+  std::int64_t first = 0;
+  std::uint64_t length = 0;  // 0: not known, or none
+};
+
+// In the order of the source.
+std::vector<Dimension> Dimensions(Dwarf_Die& array) {
+  std::vector<Dimension> dimensions;
+  const std::int64_t lowest = DefaultLowerBound(LanguageOf(array));
   Dwarf_Die die;
-  if (dwarf_child(&array, &die) != 0) return lengths;
+  if (dwarf_child(&array, &die) != 0) return dimensions;
   do {
     if (dwarf_tag(&die) != DW_TAG_subrange_type) continue;
-    std::uint64_t value = 0;
-    if (Number(die, DW_AT_count, value)) {
-      lengths.push_back(value);
-    } else {
-      // An array of no elements has its upper bound at -1, or none.
-      lengths.push_back(Number(die, DW_AT_upper_bound, value) ? value + 1 : 0);
+    Dimension dimension{lowest, 0};
+    Bound(die, DW_AT_lower_bound, dimension.first);
+    std::int64_t last = 0;
+    if (!Number(die, DW_AT_count, dimension.length) && Bound(die, DW_AT_upper_bound, last) &&
+        last >= dimension.first) {
+      dimension.length =
+          static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(dimension.first) + 1;
     }
+    dimensions.push_back(dimension);
   } while (NextSibling(die));
-  return lengths;
+  return dimensions;
+}
+
+// "[2][3]"; of Fortran "(2,3)". `texts`: by dimension.
+std::string InBrackets(const std::vector<std::string>& texts, bool is_fortran) {
+  if (!is_fortran) return texts.empty() ? "" : fmt::format("[{}]", fmt::join(texts, "]["));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, ","));
 }
 
 bool EndsWithComponent(std::string_view path, std::string_view tail) {
@@ -65,9 +129,7 @@ bool IsAtomicClass(Dwarf_Die& type) {
            text.starts_with("atomic_flag") || text.starts_with("__atomic_float<");
   }
   // Rust's types say nothing of their file.
-  Dwarf_Die unit;
-  return dwarf_diecu(&type, &unit, nullptr, nullptr) != nullptr &&
-         dwarf_srclang(&unit) == DW_LANG_Rust && text.starts_with("Atomic");
+  return LanguageOf(type) == DW_LANG_Rust && text.starts_with("Atomic");
 }
 
 std::string NameAt(Dwarf_Die& type, int depth) {
@@ -99,10 +161,16 @@ std::string NameAt(Dwarf_Die& type, int depth) {
     case DW_TAG_restrict_type:
       return inner() + " restrict";
     case DW_TAG_array_type: {
-      std::string name = inner();
-      for (const std::uint64_t length : Dimensions(type))
-        name += length != 0 ? fmt::format("[{}]", length) : "[]";
-      return name;
+      const bool is_fortran = IsFortran(LanguageOf(type));
+      std::vector<std::string> lengths;
+      for (const Dimension& dimension : Dimensions(type)) {
+        const bool says_first = dimension.first != DefaultLowerBound(LanguageOf(type));
+        const std::int64_t last = dimension.first + static_cast<std::int64_t>(dimension.length) - 1;
+        lengths.push_back(dimension.length == 0      ? std::string(is_fortran ? ":" : "")
+                          : is_fortran && says_first ? fmt::format("{}:{}", dimension.first, last)
+                                                     : std::to_string(dimension.length));
+      }
+      return inner() + InBrackets(lengths, is_fortran);
     }
     case DW_TAG_subroutine_type:
       return "function";
@@ -139,7 +207,7 @@ std::uint64_t SizeAt(Dwarf_Die& type, int depth) {
   if (tag != DW_TAG_array_type)
     return IsQualifier(tag) || tag == DW_TAG_atomic_type ? SizeAt(inner, depth + 1) : 0;
   size = SizeAt(inner, depth + 1);
-  for (const std::uint64_t length : Dimensions(type)) size *= length;
+  for (const Dimension& dimension : Dimensions(type)) size *= dimension.length;
   return size;
 }
 
@@ -165,27 +233,79 @@ bool HoldsAtomicAt(Dwarf_Die& type, int depth) {
   return false;
 }
 
-// The member or base class that covers `offset`, which becomes relative to it.
-bool FindMember(Dwarf_Die& aggregate, std::uint64_t& offset, Dwarf_Die& member) {
+// Where a member begins, in bytes from the object's start on. DWARF 2 says it by an expression.
+// Members of a union say nothing.
+std::uint64_t BeginOf(Dwarf_Die& member) {
+  std::uint64_t begin = 0;
+  if (Number(member, DW_AT_data_member_location, begin)) return begin;
+  Dwarf_Attribute attribute;
+  Dwarf_Op* operations = nullptr;
+  std::size_t count = 0;
+  if (dwarf_attr(&member, DW_AT_data_member_location, &attribute) != nullptr &&
+      dwarf_getlocation(&attribute, &operations, &count) == 0 && count == 1 &&
+      operations[0].atom == DW_OP_plus_uconst) {
+    return operations[0].number;
+  }
+  return 0;
+}
+
+// Where a bit-field begins and how long it is, in bits from the object's start on; none: the member
+// is no bit-field. DWARF 4, 5.5.6; older ones count from the other end of its type.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> BitsOf(Dwarf_Die& member) {
+  std::uint64_t size = 0, begin = 0, from_top = 0, storage = 0;
+  if (!Number(member, DW_AT_bit_size, size)) return std::nullopt;
+  if (Number(member, DW_AT_data_bit_offset, begin)) return std::pair{begin, size};
+  begin = BeginOf(member);
+  if (!Number(member, DW_AT_byte_size, storage)) storage = SizeOfVariable(member);
+  if (Number(member, DW_AT_bit_offset, from_top)) {
+    if (8 * storage < from_top + size) return std::nullopt;
+    return std::pair{8 * (begin + storage) - from_top - size, size};
+  }
+  return std::pair{8 * begin, size};
+}
+
+struct Member {
+  Dwarf_Die die{};
+  std::uint64_t offset = 0;  // in it
+  std::string name;          // empty: base classes and anonymous members are not written
+};
+
+// The member or base class that covers `offset`. A base class does not end where it would as an
+// object of its own, so of several that do the one that begins last, the first in a union. Of
+// bit-fields that share a byte all are named.
+std::optional<Member> FindMember(Dwarf_Die& aggregate, std::uint64_t offset) {
   Dwarf_Die die;
-  if (dwarf_child(&aggregate, &die) != 0) return false;
+  std::optional<Member> found;
+  std::vector<std::string> bit_fields;
+  if (dwarf_child(&aggregate, &die) != 0) return std::nullopt;
   do {
     const int tag = dwarf_tag(&die);
     Dwarf_Attribute attribute;
-    // A static member has no place in the object.
+    // A static member has no place in the object, and nobody knows here where a virtual base class
+    // has.
     if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-        dwarf_attr(&die, DW_AT_external, &attribute) != nullptr) {
+        dwarf_attr(&die, DW_AT_external, &attribute) != nullptr ||
+        (tag == DW_TAG_inheritance && dwarf_attr(&die, DW_AT_virtuality, &attribute) != nullptr)) {
       continue;
     }
+    const char* const own_name = tag == DW_TAG_member ? dwarf_diename(&die) : nullptr;
+    const std::string name = own_name != nullptr ? own_name : "";
     std::uint64_t begin = 0;
-    Number(die, DW_AT_data_member_location, begin);  // members of a union have none
-    if (offset >= begin && offset - begin < SizeOfVariable(die)) {
-      offset -= begin;
-      member = die;
-      return true;
+    if (const auto bits = BitsOf(die)) {
+      const auto [first, size] = *bits;
+      if (first >= 8 * (offset + 1) || first + size <= 8 * offset) continue;
+      if (!name.empty()) bit_fields.push_back(name);
+      begin = first / 8;
+    } else {
+      begin = BeginOf(die);
+      if (offset < begin || offset - begin >= SizeOfVariable(die)) continue;
     }
+    if (found && begin <= offset - found->offset) continue;
+    found = Member{die, offset - begin, name};
   } while (NextSibling(die));
-  return false;
+  if (found && bit_fields.size() > 1)
+    found->name = fmt::format("{{{}}}", fmt::join(bit_fields, ","));
+  return found;
 }
 
 }  // namespace
@@ -239,8 +359,17 @@ bool NextSibling(Dwarf_Die& die) {
 
 bool TypeOf(Dwarf_Die& die, Dwarf_Die& type) {
   Dwarf_Attribute attribute;
-  return dwarf_attr_integrate(&die, DW_AT_type, &attribute) != nullptr &&
-         dwarf_formref_die(&attribute, &type) != nullptr;
+  if (dwarf_attr_integrate(&die, DW_AT_type, &attribute) == nullptr ||
+      dwarf_formref_die(&attribute, &type) == nullptr) {
+    return false;
+  }
+  // The declaration of a type that has a unit of its own (-fdebug-types-section).
+  Dwarf_Die whole;
+  if (dwarf_attr(&type, DW_AT_signature, &attribute) != nullptr &&
+      dwarf_formref_die(&attribute, &whole) != nullptr) {
+    type = whole;
+  }
+  return true;
 }
 
 std::uint64_t SizeOfVariable(Dwarf_Die& die) {
@@ -272,27 +401,33 @@ TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
       if (!TypeOf(at, next)) break;
       const std::uint64_t element = SizeAt(next, 0);
       if (element == 0) break;
-      const std::vector<std::uint64_t> lengths = Dimensions(at);
+      // Fortran's first index counts elements.
+      const bool is_fortran = IsFortran(LanguageOf(at));
+      std::vector<Dimension> dimensions = Dimensions(at);
+      if (is_fortran) std::ranges::reverse(dimensions);
       std::uint64_t stride = element;
-      for (const std::uint64_t length : lengths) stride *= length;
-      for (std::size_t i = 0; i < lengths.size(); ++i) {
+      for (const Dimension& dimension : dimensions) stride *= dimension.length;
+      std::vector<std::string> indices;
+      for (const Dimension& dimension : dimensions) {
         // A flexible array has no length, and nothing to divide by.
-        stride = lengths[i] != 0 ? stride / lengths[i] : element;
+        stride = dimension.length != 0 ? stride / dimension.length : element;
         if (stride == 0) stride = element;
-        path.suffix += fmt::format("[{}]", offset / stride);
+        indices.push_back(
+            std::to_string(dimension.first + static_cast<std::int64_t>(offset / stride)));
         offset %= stride;
       }
+      if (is_fortran) std::ranges::reverse(indices);
+      path.suffix += InBrackets(indices, is_fortran);
     } else if (IsAggregate(tag)) {
       if (IsAtomicClass(at)) {
         path.atomic_bytes = BytesFrom(at, offset);
         break;
       }
-      Dwarf_Die member;
-      if (!FindMember(at, offset, member) || !TypeOf(member, next)) break;
-      const char* name = dwarf_diename(&member);
-      // Base classes and anonymous members are not written.
-      if (dwarf_tag(&member) == DW_TAG_member && name != nullptr)
-        path.suffix += std::string(".") + name;
+      std::optional<Member> member = FindMember(at, offset);
+      if (!member || !TypeOf(member->die, next)) break;
+      if (!member->name.empty())
+        path.suffix += (IsFortran(LanguageOf(at)) ? '%' : '.') + member->name;
+      offset = member->offset;
     } else {
       break;
     }

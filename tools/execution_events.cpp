@@ -10,6 +10,7 @@
 #include "hypervisor/kvm.h"
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
+#include "replay/json_text.h"
 #include "symbols/container_code.h"
 #include "symbols/module_image.h"
 #include "tools/order_switch.h"
@@ -947,7 +948,7 @@ ExecutionObserver::Handover ExecutionEvents::OnExecute() {
   nlohmann::json options = nlohmann::json::object();
   for (const auto& sink : sinks_) sink->OnExecute(options, handover.descriptors);
   options[AtomicPlacesOptions::kName] = atomics_.options();
-  handover.options = options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  handover.options = JsonText(options, -1, true);
   return handover;
 }
 

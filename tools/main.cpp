@@ -22,6 +22,7 @@
 #include "hypervisor/link_target.h"
 #include "hypervisor/proc_files.h"
 #include "hypervisor/process.h"
+#include "replay/json_text.h"
 #include "tools/command_line.h"
 #include "tools/doctor.h"
 #include "tools/execution_events.h"
@@ -522,6 +523,6 @@ int main(int argc, char** argv) {
     log.filter = nlohmann::json(log_filter).get<trapline::LogFilter>();
     observer[LogRecording::kOptionsName] = log;
   }
-  options.observer_options = observer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  options.observer_options = trapline::JsonText(observer, -1, true);
   return trapline::Run(options, path, command, true);
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "replay/json_text.h"
 #include "tools/file_size_signal.h"
 
 namespace trapline {
@@ -103,9 +104,7 @@ json EmptyForm(const std::string& program) {
 }
 
 // Function and path names may be of any bytes.
-std::string Dump(const json& part) {
-  return part.dump(1, ' ', false, json::error_handler_t::replace);
-}
+std::string Dump(const json& part) { return JsonText(part, 1); }
 
 // The races come first, and all else after this line, which there is no second time: another race
 // can be added without a look at those that are there.
@@ -213,7 +212,7 @@ Status RaceJsonFile::Change(const json& process, const std::function<const char*
   }
   if (why == nullptr) return {};
   return Status::Error(fmt::format("cannot add the races of process {} to '{}': {}",
-                                   process["process"]["process"].dump(), path_, why));
+                                   JsonText(process["process"]["process"]), path_, why));
 }
 
 const char* RaceJsonFile::MergeLocked(const json& process) {

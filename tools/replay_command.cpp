@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "detector/detector.h"
+#include "replay/json_text.h"
 #include "replay/log_index.h"
 #include "replay/replay_report.h"
 #include "replay/replayer.h"
@@ -186,9 +187,7 @@ int Run(const Arguments& arguments) {
   if (arguments.compare) fmt::print("\n{}", ComparisonReport(result, truth));
   if (!arguments.json.empty()) {
     std::ofstream file(arguments.json);
-    file << JsonReport(index, result, truth, symbolizer)
-                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-         << '\n';
+    file << JsonText(JsonReport(index, result, truth, symbolizer), 2) << '\n';
     file.close();
     if (!file) {
       return FailReplay(
@@ -196,6 +195,22 @@ int Run(const Arguments& arguments) {
     }
   }
   return 0;
+}
+
+CLI::Validator IsNotNegative() {
+  return {[](const std::string& text) {
+            return text.starts_with('-') ? text + " is negative" : std::string();
+          },
+          ""};
+}
+
+CLI::Validator IsDetector(bool or_all) {
+  return CLI::Validator(
+      [or_all](std::string& name) -> std::string {
+        if ((or_all && name == "all") || MakeDetector(name, {}) != nullptr) return {};
+        return fmt::format("there is no detector '{}'; choose from {}", name, DetectorNames());
+      },
+      "");
 }
 
 }  // namespace
@@ -208,14 +223,16 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
       ->add_option("--detector,-d", arguments->detectors,
                    "detectors, separated by commas: " + DetectorNames() + "; or all of them: all")
       ->delimiter(',')
+      ->check(IsDetector(true))
       ->capture_default_str();
-  command->add_option("--filter", arguments->filter,
-                      "filter in front of every detector: tree, tree-spans or tree-exact");
+  command->add_option("--filter", arguments->filter, "filter in front of every detector")
+      ->check(CLI::IsMember({"tree", "tree-spans", "tree-exact"}));
   CLI::Option* const compare =
       command->add_flag("--compare", arguments->compare, "compare the detectors in a table");
   command
       ->add_option("--truth", arguments->truth,
                    "detector that the others are compared with (default: the first)")
+      ->check(IsDetector(false))
       ->needs(compare);
   command
       ->add_option("--shards", arguments->shards,
@@ -227,7 +244,8 @@ void AddReplayCommand(CLI::App& app, int& exit_status) {
                    "share of time that sampling detectors look at")
       ->check(CLI::Range(0.0, 1.0))
       ->check(IsNumber());
-  command->add_option("--seed", arguments->options.seed, "seed of sampling detectors");
+  command->add_option("--seed", arguments->options.seed, "seed of sampling detectors")
+      ->check(IsNotNegative());
   command->add_flag("--all-races", arguments->options.all_races,
                     "report every race, not one for each pair of places");
   command->add_flag("--no-symbols", arguments->no_symbols,

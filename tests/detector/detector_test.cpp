@@ -629,6 +629,26 @@ TEST(Eraser, SharedSideProtectsReadsOnly) {
   }
 }
 
+// Readers write to places of their own, the writer looks at all of them.
+TEST(Eraser, SharedSideProtectsFromTheWriterInPairsOnly) {
+  using enum EventKind;
+  std::vector<Event> trace{Fork(0, 1), Fork(0, 2)};
+  const auto under = [&](EventKind acquire, ThreadId thread, EventKind access, EventKind release) {
+    trace.push_back(MakeEvent(acquire, thread, kLock));
+    trace.push_back(MakeEvent(access, thread, kX, 8));
+    trace.push_back(MakeEvent(release, thread, kLock));
+  };
+  under(kAcquireShared, 1, kWrite, kReleaseShared);
+  under(kAcquire, 2, kRead, kRelease);
+  under(kAcquireShared, 1, kWrite, kReleaseShared);
+  under(kAcquire, 0, kWrite, kRelease);
+  for (const char* name : {"hybrid", "acculock", "fasttrack"}) EXPECT_EQ(Races(name, trace), 0U);
+  EXPECT_GT(Races("lockset", trace), 0U) << "no lock is held for writing at all writes";
+  under(kAcquireShared, 2, kWrite, kReleaseShared);
+  under(kAcquireShared, 1, kRead, kReleaseShared);
+  for (const char* name : {"hybrid", "acculock", "fasttrack"}) EXPECT_GT(Races(name, trace), 0U);
+}
+
 TEST(RaceTrack, NeedsEvidenceBeforeItReports) {
   std::vector<Event> trace{Fork(0, 1)};
   std::uint64_t found_after = 0;

@@ -113,6 +113,41 @@ TEST(LocksetTest, AgreesWithSets) {
   }
 }
 
+// By the definition: a lock by either side, exclusive or shared.
+TEST(LocksetTest, SharedSidesProtectFromExclusiveOnesOnly) {
+  std::mt19937_64 random(12);
+  LocksetTable table;
+  using Sides = std::map<LockId, bool>;  // whether exclusive
+  std::vector<std::pair<LocksetId, Sides>> sets{{kEmptyLockset, {}}};
+  for (int step = 0; step < 5000; ++step) {
+    const auto [a, in_a] = sets[random() % sets.size()];
+    const auto [b, in_b] = sets[random() % sets.size()];
+    Sides common;
+    bool disjoint = true, subset = true;
+    for (const auto& [lock, exclusive] : in_a) {
+      const auto other = in_b.find(lock);
+      subset = subset && other != in_b.end() && (other->second || !exclusive);
+      if (other == in_b.end()) continue;
+      common[lock] = exclusive && other->second;
+      disjoint = disjoint && !exclusive && !other->second;
+    }
+    ASSERT_EQ(table.Disjoint(a, b), disjoint);
+    ASSERT_EQ(table.IsSubset(a, b), subset);
+    const auto add = [&](const Sides& sides) {
+      LocksetId id = kEmptyLockset;
+      for (const auto& [lock, exclusive] : sides)
+        id = table.Add(id, exclusive ? lock : SharedSideOf(lock));
+      sets.emplace_back(id, sides);
+      return id;
+    };
+    ASSERT_EQ(add(common), table.Intersect(a, b));
+    Sides with = in_a;
+    with[1 + random() % 6] = random() % 2 == 0;
+    add(with);
+    if (sets.size() > 64) sets.erase(sets.begin() + 1, sets.begin() + 32);
+  }
+}
+
 // A cell that says what was done to its bytes; without and with merging, and parts of words.
 struct History {
   std::vector<int> steps;

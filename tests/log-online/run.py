@@ -353,6 +353,16 @@ class Suite:
         expect("0 events" in self.offline(cwd, "log", "check", log), "the log of a program with one thread is not empty")
         expect(sorted(path.name for path in cwd.iterdir()) == ["log"], list(cwd.iterdir()))
 
+    # Paths and arguments need be no text.
+    def any_bytes(self):
+        cwd = self.directory("any-bytes")
+        log, program = cwd / "log", cwd / "counter\udcff"
+        shutil.copy(self.own("counter"), program)
+        outcome = self.run([self.trapline, "run", "--record-only", f"--log={log}", "--", program, "50"], cwd)
+        expect(outcome.status == 7 and outcome.stderr == b"", outcome.status_text(), outcome.stderr)
+        self.offline(cwd, "log", "check", log)
+        expect("\ufffd" in self.offline(cwd, "log", "info", log), "the program is not named")
+
     # --- processes
 
     def family(self):
@@ -580,7 +590,7 @@ class Suite:
             yield f"filter/{source}", lambda source=source: self.first_filter(source)
         for source in NEEDED:
             yield f"needed/{source}", lambda source=source: self.needed(source)
-        for name in ("compared", "filter_is_shorter", "late_repeats", "join_begin", "repeats_before_a_wait", "record_only", "aborted", "one_thread", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
+        for name in ("compared", "filter_is_shorter", "late_repeats", "join_begin", "repeats_before_a_wait", "record_only", "aborted", "one_thread", "any_bytes", "family", "native_exec", "shell_exec", "alone", "killed_monitor", "killed_drain",
                      "both_killed", "full_disk", "file_size_limit", "unwritable", "refused"):
             yield name, getattr(self, name)
 

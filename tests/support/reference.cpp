@@ -20,7 +20,7 @@ class Reference {
     before_.resize(trace_.size());
     for (std::size_t i = 0; i < trace_.size(); ++i) {
       AddEdges(i);
-      locks_.push_back(IsAccess(trace_[i].kind) ? Locks(i) : std::set<std::uint64_t>{});
+      locks_.push_back(IsAccess(trace_[i].kind) ? Locks(i) : std::map<std::uint64_t, bool>{});
       Remember(i);
     }
     return std::move(races_);
@@ -76,8 +76,8 @@ class Reference {
     return {};
   }
 
-  // Locks that protect the access at event i: name and whether held exclusively.
-  std::set<std::uint64_t> Locks(std::size_t i) const {
+  // Locks that are held at event i: name and whether held exclusively.
+  std::map<std::uint64_t, bool> Locks(std::size_t i) const {
     std::map<std::uint64_t, int> exclusive;
     std::map<std::uint64_t, int> shared;
     for (std::size_t j = 0; j < i; ++j) {
@@ -87,12 +87,12 @@ class Reference {
       shared[f.address] +=
           (f.kind == EventKind::kAcquireShared) - (f.kind == EventKind::kReleaseShared);
     }
-    std::set<std::uint64_t> locks;
+    std::map<std::uint64_t, bool> locks;
     for (const auto& [lock, count] : exclusive) {
-      if (count > 0) locks.insert(lock);
+      if (count > 0) locks[lock] = true;
     }
     for (const auto& [lock, count] : shared) {
-      if (count > 0 && !IsWrite(trace_[i].kind)) locks.insert(lock);
+      if (count > 0) locks.try_emplace(lock, false);
     }
     return locks;
   }
@@ -104,10 +104,11 @@ class Reference {
     if (!IsWrite(a.kind) && !IsWrite(b.kind)) return false;
     if (IsAtomic(a.kind) && IsAtomic(b.kind)) return false;
     if (lock_edges_) return true;
-    const std::set<std::uint64_t>& locks = locks_[i];
-    const std::set<std::uint64_t>& others = locks_[j];
-    return std::none_of(locks.begin(), locks.end(),
-                        [&](std::uint64_t lock) { return others.contains(lock); });
+    // Who holds a lock on its shared side keeps out who holds it exclusively, whatever either does.
+    return std::none_of(locks_[i].begin(), locks_[i].end(), [&](const auto& held) {
+      const auto other = locks_[j].find(held.first);
+      return other != locks_[j].end() && (held.second || other->second);
+    });
   }
 
   void Remember(std::size_t i) {
@@ -153,7 +154,7 @@ class Reference {
   const std::vector<Event>& trace_;
   bool lock_edges_;
   std::vector<EventSet> before_;
-  std::vector<std::set<std::uint64_t>> locks_;
+  std::vector<std::map<std::uint64_t, bool>> locks_;
   using History = std::vector<std::size_t>;
   std::map<std::uint64_t, History> accesses_;
   std::map<std::uint64_t, History> releases_;

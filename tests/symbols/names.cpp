@@ -18,6 +18,7 @@ struct Point {
 };
 
 Point table[4];
+Parts parts;
 int plain_global = 7;
 static int file_static = 3;
 thread_local int thread_local_value = 5;
@@ -78,5 +79,6 @@ int main() {
   names::Share();
   names::table[3].hits = names::LoadAtomic() + names::LoadPlain();
   names::thread_local_value += names::CountCalls() + names::Lazily() + CFunction(names_sink);
+  names_sink = names::parts.diamond.own;
   return names::table[3].hits == 12345 && names::thread_local_value == 3;
 }

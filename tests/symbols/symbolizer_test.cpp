@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/symbols/loaded_file.h"
+#include "tests/symbols/names.h"
 
 namespace trapline {
 namespace {
@@ -143,6 +144,42 @@ TEST_P(SymbolizerTest, GlobalVariables) {
     EXPECT_EQ(place->type, "Point[4]");
     EXPECT_THAT(place->file, EndsWith("/names.cpp"));
   }
+}
+
+TEST_P(SymbolizerTest, PartsOfObjects) {
+  if (!GetParam().has_lines) return;
+  const std::uint64_t begin = unstripped_.Symbol("_ZN5names5partsE").first;
+  static names::Parts own;
+  const auto expression = [&](const void* part, std::uint64_t offset = 0) {
+    const auto place =
+        symbolizer_.ResolveData(begin +
+                                static_cast<std::uint64_t>(static_cast<const char*>(part) -
+                                                           reinterpret_cast<const char*>(&own)) +
+                                offset);
+    return place ? place->expression : "nothing";
+  };
+  EXPECT_EQ(expression(&own.flags), "parts.flags.{a,b}") << "a byte of both";
+  EXPECT_EQ(expression(&own.flags, 5), "parts.flags.wide");
+  EXPECT_EQ(expression(&own.flags, 6), "parts.flags.last");
+  EXPECT_EQ(expression(&own.text[150]), "parts.text[150]");
+  EXPECT_EQ(expression(&own.derived.tail), "parts.derived.tail");
+  EXPECT_EQ(expression(&own.derived.reused), "parts.derived.reused");
+  EXPECT_EQ(expression(&own.diamond.left), "parts.diamond.left");
+  EXPECT_EQ(expression(&own.diamond.right), "parts.diamond.right");
+  EXPECT_EQ(expression(&own.diamond.own), "parts.diamond.own");
+}
+
+TEST(FortranTest, ArraysCountFromOneAndByColumns) {
+  LoadedFile loaded(NAMES_DIRECTORY "/libfortran_names.so", kBias);
+  Modules modules(loaded.Options());
+  Symbolizer symbolizer(modules);
+  const std::uint64_t begin = loaded.Symbol("grid").first;
+  // integer(kind=4), dimension(10,-2:2)
+  const auto place = symbolizer.ResolveData(begin + 4 * (3 * 10 + 6));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->type, "integer(kind=4)(10,-2:2)");
+  EXPECT_EQ(place->size, 200u);
+  EXPECT_EQ(place->expression, "grid(7,1)");
 }
 
 TEST_P(SymbolizerTest, StaticVariables) {
