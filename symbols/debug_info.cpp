@@ -1,6 +1,7 @@
 #include "symbols/debug_info.h"
 
 #include <dwarf.h>
+#include <gelf.h>
 
 #include <algorithm>
 #include <array>
@@ -292,6 +293,16 @@ DebugInfo::DebugInfo(Dwarf* dwarf) {
   }
   std::sort(ranges_.begin(), ranges_.end(),
             [](const Range& a, const Range& b) { return a.low < b.low; });
+  Elf* const elf = dwarf_getelf(dwarf);
+  std::size_t segments = 0;
+  if (elf_getphdrnum(elf, &segments) != 0) return;
+  for (std::size_t i = 0; i < segments; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_TLS)
+      continue;
+    thread_local_begin_ = segment.p_vaddr;
+    thread_local_size_ = segment.p_memsz;
+  }
 }
 
 DebugInfo::Unit* DebugInfo::UnitOf(std::uint64_t address) {
@@ -361,6 +372,9 @@ void DebugInfo::AddVariable(Dwarf_Die& die) {
     statics_.push_back({place, SizeOfVariable(die), die});
   } else if (count == 2 && (operations[1].atom == DW_OP_form_tls_address ||
                             operations[1].atom == DW_OP_GNU_push_tls_address)) {
+    // With split DWARF gcc gives the address in the file for the offset in the segment.
+    if (place >= thread_local_size_ && place - thread_local_begin_ < thread_local_size_)
+      place -= thread_local_begin_;
     thread_locals_.push_back({place, SizeOfVariable(die), die});
   }
 }

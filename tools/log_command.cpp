@@ -302,6 +302,8 @@ Status ForEachEvent(const LogIndex& index, Visit&& visit) {
 int Export(const std::string& path, const std::string& output, const std::string& locations) {
   if (IsSameFile(path, output)) return FailSameFile(output);
   if (!locations.empty() && IsSameFile(path, locations)) return FailSameFile(locations);
+  if (IsSameFile(output, locations))
+    return Fail(fmt::format("{} cannot be both, the text and the list of locations", output));
   LogIndex index;
   if (Status status = index.Open(path); !status.ok()) return Fail(status.message());
   if (!index.missing().empty()) {
