@@ -330,7 +330,8 @@ class AddressSpace {
               bool written = false);
   Carrier* CarrierOf(std::uint64_t logical_thread);
   bool Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirror = false);
-  bool Orphans(Carrier& carrier);
+  void JudgeInheritance(const Carrier& carrier);
+  bool MayOrphan();
   void Evict(const PageRun& orphaned);
   void DropTranslations(const UsedPages& pages);
   bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
@@ -401,9 +402,9 @@ class AddressSpace {
   std::atomic<std::uint64_t> code_version_{0};
   std::vector<Range> changed_code_;
   std::uint64_t new_code_ = 1, ordering_asked_ = 0;  // how often code came; that when last asked
-  // How many threads to end leave nothing orphaned, since what was had been of no use; how many did
-  // the last time that was so.
-  unsigned orphan_none_ = 0, orphan_pause_ = 0;
+  // How many threads to end next leave nothing orphaned, since what was had been of no use; how
+  // many in all.
+  unsigned orphan_pause_left_ = 0, orphan_pause_ = 0;
   std::atomic<std::uint64_t> unseen_losses_{0};
   std::atomic<bool> may_order_{false};                   // TrackingRules::may_order, once it is so
   std::map<std::uint64_t, std::uint64_t> shm_segments_;  // address -> bytes

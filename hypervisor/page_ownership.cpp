@@ -94,18 +94,20 @@ bool AddressSpace::Revoke(Carrier& carrier, const PageRun& run, bool keeps_mirro
   return unseen;
 }
 
-// Whether the thread, which ends, leaves pages to the next one on its carrier. Not for a while if
-// others have come for what it had from the one before: it is not the same threads that go on.
-bool AddressSpace::Orphans(Carrier& carrier) {
+// The thread ends. If others have come for what it had from the one before, it is not the same
+// threads that go on: none leaves anything to the next one for a while.
+void AddressSpace::JudgeInheritance(const Carrier& carrier) {
   constexpr unsigned kShortestPause = 16, kLongestPause = 1024;
+  if (carrier.inherited == 0) return;
+  const bool in_vain = 4 * carrier.inherited_in_vain > carrier.inherited;
+  orphan_pause_ = in_vain ? std::clamp(2 * orphan_pause_, kShortestPause, kLongestPause) : 0;
+  if (in_vain) orphan_pause_left_ = orphan_pause_;
+}
+
+bool AddressSpace::MayOrphan() {
   if (states_->policy() != SharingPolicy::kAdaptive) return false;
-  if (carrier.inherited != 0) {
-    const bool in_vain = 4 * carrier.inherited_in_vain > carrier.inherited;
-    orphan_pause_ = in_vain ? std::clamp(2 * orphan_pause_, kShortestPause, kLongestPause) : 0;
-    if (in_vain) orphan_none_ = orphan_pause_;
-  }
-  if (orphan_none_ == 0) return true;
-  --orphan_none_;
+  if (orphan_pause_left_ == 0) return true;
+  --orphan_pause_left_;
   return false;
 }
 
@@ -540,6 +542,7 @@ void AddressSpace::Seal(Carrier& carrier, const Range& stack) {
   const std::lock_guard lock(mutex_);
   if (!states_) return;
   SplitHugePages();
+  JudgeInheritance(carrier);
   const std::uint64_t thread = carrier.thread_page().logical_thread;
   const std::vector<PageRun> sealed = states_->Seal(thread);
   if (sealed.empty()) return;
@@ -549,7 +552,7 @@ void AddressSpace::Seal(Carrier& carrier, const Range& stack) {
   };
   std::uint64_t staying = 0;
   for (const PageRun& run : sealed) staying += stays(run) ? run.end - run.start : 0;
-  const bool orphans = staying >= kOrphanedBytes && Orphans(carrier);
+  const bool orphans = staying >= kOrphanedBytes && MayOrphan();
   if (orphans) carrier.orphaned_by = thread;
   std::vector<PageRun> unseen;
   for (const PageRun& run : sealed) {

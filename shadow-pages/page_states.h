@@ -5,11 +5,12 @@
 //   private(T) --touch by U, who takes pages that have long been another's--> taken(U)
 //   taken(U) --KeepTaken--> private(U);   taken(U) --touch by another--> shared
 //   any --Untrack--> untracked;   any --Clear (unmapped)--> untouched
-//   private(T) --T ends (Seal)--> untouched, or orphaned(C): like untouched, but in the page table
-//   of carrier C;   orphaned(C) --touch by U--> private(U), --Inherit, C's next thread U-->
-//   private(U) any but untracked --Reset (quiet moment)--> untouched, or as it was private(T),
-//   unused since T made a thread (Renew) --touch by U--> private(U) shared --Reopen, only T uses it
-//   now--> private(T) shared --Reopen, nobody writes it now--> read-only --Share--> shared
+//   private(T) --T ends--> untouched, or orphaned(C), where C is the carrier of T
+//   orphaned(C) --touch by U--> private(U);   orphaned(C) --next thread U of C--> private(U)
+//   any but untracked --Reset (quiet moment)--> untouched, or as it was
+//   private(T), unused since T made a thread (Renew) --touch by U--> private(U)
+//   shared --Reopen, only T uses it now--> private(T)
+//   shared --Reopen, nobody writes it now--> read-only --Share--> shared
 //
 // Pure bookkeeping: the caller writes the page tables and revokes what was taken away.
 // Not thread-safe; addresses are multiples of 4 KiB unless they say "address".
