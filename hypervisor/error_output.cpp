@@ -1,12 +1,15 @@
 #include "hypervisor/error_output.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 
+#include "hypervisor/clock.h"
 #include "hypervisor/kvm.h"
 
 namespace trapline {
@@ -40,6 +43,17 @@ ssize_t WriteWithoutSignal(int descriptor, const char* data, std::size_t size) {
   return written;
 }
 
+// A signal has come while a pipe was full. What it is for must not wait long for whoever reads.
+bool AwaitRoom(int descriptor) {
+  constexpr std::uint64_t kLongestWait = 1'000'000'000;  // ns
+  const std::uint64_t end = Nanoseconds(CLOCK_MONOTONIC) + kLongestWait;
+  for (std::uint64_t now = end - kLongestWait; now < end; now = Nanoseconds(CLOCK_MONOTONIC)) {
+    pollfd room{descriptor, POLLOUT, 0};
+    if (poll(&room, 1, static_cast<int>((end - now) / 1'000'000)) >= 0) return room.revents != 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 void KeepErrorOutput() {
@@ -55,7 +69,7 @@ void WriteError(const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = WriteWithoutSignal(descriptor, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EINTR && AwaitRoom(descriptor)) continue;
     if (written <= 0) return;
     done += static_cast<std::size_t>(written);
   }

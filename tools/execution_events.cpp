@@ -763,6 +763,9 @@ void ExecutionEvents::OnThreadEnd(ThreadId thread) {
   event.kind = EventKind::kThreadEnd;
   Feed(event);
   state.stack_start = state.stack_end = state.thread_pointer = 0;
+  // Reports may name it for as long as the program runs: no more than that takes is kept.
+  state.early_stores = {};
+  state.creation_stack.shrink_to_fit();
 }
 
 void ExecutionEvents::OnJoinBegin(ThreadId thread, ThreadId other) {
