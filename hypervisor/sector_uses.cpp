@@ -185,6 +185,7 @@ void SectorUses::ClearSectors() {
     __atomic_store_n(&Memory().SubsectorsOf(sector), 0, __ATOMIC_SEQ_CST);
   });
   left_out_ = {};
+  atomic_ = {};
 }
 
 void SectorUses::Age() {
@@ -256,12 +257,26 @@ bool SectorUses::AgeDivided(std::uint32_t sector, std::uint8_t byte) {
 }
 
 void SectorUses::NoteLeavesOut(std::uint32_t sector, std::uint8_t byte) {
-  auto& group = left_out_[sector / agent::kSectorsInGroup];
-  if (group == nullptr) group = std::make_unique<Group>();
-  std::uint8_t& who = (*group)[sector % agent::kSectorsInGroup];
+  std::uint8_t& who = ByteOf(left_out_, sector);
   const std::uint8_t use = byte & kSectorUseMask;
   who = who == kSectorOfNobody || who == use ? use : std::uint8_t{agent::kSectorOfReaders};
   ++(use == agent::kSectorOfReaders ? settled_.read : settled_.own);
+}
+
+std::uint8_t& SectorUses::ByteOf(Groups& groups, std::uint32_t sector) {
+  auto& group = groups[sector / agent::kSectorsInGroup];
+  if (group == nullptr) group = std::make_unique<Group>();
+  return (*group)[sector % agent::kSectorsInGroup];
+}
+
+bool SectorUses::NoteAtomic(std::uint64_t address) {
+  if (!started_) return true;
+  const auto bit =
+      static_cast<std::uint8_t>(1u << SectorMemory::SubsectorOf(address) % agent::kSubsectors);
+  std::uint8_t& known = ByteOf(atomic_, SectorMemory::IndexOf(address));
+  const bool is_new = (known & bit) == 0;
+  known |= bit;
+  return is_new;
 }
 
 std::uint32_t SectorUses::ReadsLeftOutBy(std::uint64_t address) const {

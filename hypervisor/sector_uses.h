@@ -50,6 +50,9 @@ class SectorUses {
   // Who may have left out a read in the sector at `address`: the number of a thread,
   // kSectorOfReaders for any, kSectorOfNobody.
   std::uint32_t ReadsLeftOutBy(std::uint64_t address) const;
+  // The subsector at `address` has been touched for an atomic operation. Whether that is said of it
+  // for the first time: from then on nothing is left out there.
+  bool NoteAtomic(std::uint64_t address);
 
   // Sectors, and subsectors of divided ones, that have settled so far, each time counted.
   struct Count {
@@ -76,9 +79,12 @@ class SectorUses {
   std::vector<agent::ThreadPage*> threads_;
   std::uint64_t window_ = 0;   // ns
   std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC
-  // Who leaves something out, by SectorMemory::IndexOf; null: nobody did in this group.
+  // By SectorMemory::IndexOf: who leaves something out; null: nobody did in this group.
   using Group = std::array<std::uint8_t, agent::kSectorsInGroup>;
-  std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup> left_out_;
+  using Groups = std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup>;
+  static std::uint8_t& ByteOf(Groups& groups, std::uint32_t sector);
+  Groups left_out_;
+  Groups atomic_;  // a bit for each subsector: NoteAtomic
   Count settled_;
 };
 

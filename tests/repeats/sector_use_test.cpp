@@ -316,6 +316,23 @@ TEST_F(SectorUsesTest, TellsWhoLeftSomethingOut) {
   EXPECT_EQ(uses_.ReadsLeftOutBy(kPlace), kSectorOfReaders);
 }
 
+TEST_F(SectorUsesTest, TellsOnceOfEachSubsectorThatIsAtomic) {
+  for (const std::uint64_t place : {kPlace, kPlace + agent::kSubsectorSize}) {
+    EXPECT_TRUE(uses_.NoteAtomic(place + 8));
+    EXPECT_FALSE(uses_.NoteAtomic(place + 8));
+    EXPECT_FALSE(uses_.NoteAtomic(place + 56));
+  }
+  // Other objects in the same place are not left out either, once it is atomic.
+  uses_.Touch(1, kPlace, 8, SectorTouch::kAtomic);
+  uses_.Forget(kPlace, kPlace + 512);
+  EXPECT_FALSE(uses_.NoteAtomic(kPlace));
+  uses_.Touch(1, kPlace, 8, kRead);
+  Settle();
+  EXPECT_EQ(LeavesOut(1, kPlace), 0);
+  uses_.Clear();
+  EXPECT_TRUE(uses_.NoteAtomic(kPlace));
+}
+
 TEST_F(SectorUsesTest, ForgetsWholeSectors) {
   uses_.Touch(1, kPlace, 1536, kWrite);
   Settle();
