@@ -41,6 +41,7 @@
 #include "hypervisor/link_target.h"
 #include "hypervisor/process.h"
 #include "hypervisor/socket_keys.h"
+#include "hypervisor/uring_requests.h"
 
 namespace trapline {
 namespace {
@@ -473,6 +474,39 @@ std::vector<int> ReadyDescriptors(const SystemCall& call, long result) {
   return ready;
 }
 
+// What the requests handed to each ring take something from. They stay: a request may go on for
+// ever, and at worst too much is ordered.
+std::mutex uring_mutex;
+std::map<int, std::set<std::uint64_t>> uring_sources;
+
+// Returns what the requests give something to.
+std::vector<std::uint64_t> NoteUringRequests(const SystemCall& call) {
+  constexpr std::size_t kMostSources = 4096;
+  std::vector<std::uint64_t> given;
+  for (const auto& [kind, descriptor] : UringRequests(call)) {
+    if (kind == UringRequest::Kind::kGives) {
+      given.push_back(DescriptorKey(descriptor, Way::kOut));
+      continue;
+    }
+    const std::uint64_t key = kind == UringRequest::Kind::kAccepts
+                                  ? OwnMeetingKey(descriptor)
+                                  : DescriptorKey(descriptor, Way::kIn);
+    const std::lock_guard lock(uring_mutex);
+    std::set<std::uint64_t>& sources = uring_sources[DescriptorIn(call, 0)];
+    if (key != 0 && sources.size() < kMostSources) sources.insert(key);
+  }
+  return given;
+}
+
+// What came to the ring on which the call has waited for completions.
+std::vector<std::uint64_t> UringSources(const SystemCall& call) {
+  if (call.number != SYS_io_uring_enter || call.arguments[2] == 0) return {};
+  const std::lock_guard lock(uring_mutex);
+  const auto known = uring_sources.find(DescriptorIn(call, 0));
+  if (known == uring_sources.end()) return {};
+  return {known->second.begin(), known->second.end()};
+}
+
 // The signals that a read from a signal descriptor brought.
 std::vector<int> SignalsRead(const SystemCall& call, long result) {
   std::vector<int> signals;
@@ -677,6 +711,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   Tracking* const tracking = thread.process().tracking();
   if (tracking == nullptr || thread.is_vfork_child) return;
   NoteEpollControl(call);
+  const std::vector<std::uint64_t> given_to_uring = NoteUringRequests(call);
   if (AsksForSignals(call)) kernel_may_signal = true;
   if (!tracking->active()) return;
   ReportBuffers(thread, call, false, 0);
@@ -689,6 +724,7 @@ void ReportBeforeSystemCall(GuestThread& thread, const SystemCall& call) {
   // What is there already is handed on with all that came before it.
   if (HandsOn(call.number)) TellEdge(thread, EventKind::kHappensAfter, KeyReceivedFrom(call, 0));
   send_to(KeySentTo(call));
+  for (const std::uint64_t key : given_to_uring) send_to(key);
   for (const int closed : ClosedDescriptors(call)) {
     send_to(DescriptorKey(closed, Way::kOut));
     publish(NumberKey(closed));
@@ -774,6 +810,7 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
   if (call.number == SYS_accept || call.number == SYS_accept4)
     NoteConnection(static_cast<int>(result));
   if (call.number == SYS_connect) NoteConnection(DescriptorIn(call, 0));
+  NoteUring(call, result);
   const FileLock lock = FileLockOf(call);
   const bool locks = lock == FileLock::kTaken || lock == FileLock::kTakenForReading;
   if (locks) files_are_locked = true;
@@ -783,6 +820,7 @@ void ReportAfterSystemCall(GuestThread& thread, const SystemCall& call, long res
     if (MakesForLoops(call.number)) join(NumberKey(descriptor));
   }
   join(KeyReceivedFrom(call, result));
+  for (const std::uint64_t key : UringSources(call)) join(key);
   // What came while it waited.
   if (HandsOn(call.number)) TellEdge(thread, EventKind::kHappensBefore, KeySentTo(call));
   if (locks) join(FileLockKey(DescriptorIn(call, 0)));

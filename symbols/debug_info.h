@@ -168,7 +168,7 @@ class DebugInfo {
   std::unordered_map<Dwarf_Off, std::string> scopes_;
   Dwarf_Off walked_to_ = 0;  // in the unit that is being indexed
   bool all_indexed_ = false;
-  std::uint64_t information_size_ = 0;           // bytes of .debug_info
+  std::uint64_t information_size_ = 0;  // bytes of .debug_info
   // Of the segment of thread-local variables, in the file.
   std::uint64_t thread_local_begin_ = 0, thread_local_size_ = 0;
   std::vector<Static> statics_, thread_locals_;  // sorted by begin once all is indexed
