@@ -76,6 +76,11 @@ std::int64_t DefaultLowerBound(int language) {
 struct Dimension {
   std::int64_t first = 0;
   std::uint64_t length = 0;  // 0: not known, or none
+
+  // Damaged files have any numbers.
+  std::int64_t At(std::uint64_t index) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + index);
+  }
 };
 
 // In the order of the source.
@@ -165,7 +170,7 @@ std::string NameAt(Dwarf_Die& type, int depth) {
       std::vector<std::string> lengths;
       for (const Dimension& dimension : Dimensions(type)) {
         const bool says_first = dimension.first != DefaultLowerBound(LanguageOf(type));
-        const std::int64_t last = dimension.first + static_cast<std::int64_t>(dimension.length) - 1;
+        const std::int64_t last = dimension.At(dimension.length - 1);
         lengths.push_back(dimension.length == 0      ? std::string(is_fortran ? ":" : "")
                           : is_fortran && says_first ? fmt::format("{}:{}", dimension.first, last)
                                                      : std::to_string(dimension.length));
@@ -412,8 +417,7 @@ TypePath Descend(Dwarf_Die& type, std::uint64_t offset) {
         // A flexible array has no length, and nothing to divide by.
         stride = dimension.length != 0 ? stride / dimension.length : element;
         if (stride == 0) stride = element;
-        indices.push_back(
-            std::to_string(dimension.first + static_cast<std::int64_t>(offset / stride)));
+        indices.push_back(std::to_string(dimension.At(offset / stride)));
         offset %= stride;
       }
       if (is_fortran) std::ranges::reverse(indices);
