@@ -110,10 +110,7 @@ TEST_F(CommandTest, AllDetectorsBesideFastTrack) {
 }
 
 TEST_F(CommandTest, MistakesAreTold) {
-  Outcome outcome = Command("replay " + log_ + " -d nonsense");
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.text.find("no detector nonsense"), std::string::npos) << outcome.text;
-  outcome = Command("replay /nowhere.log");
+  Outcome outcome = Command("replay /nowhere.log");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.text.find("cannot open /nowhere.log"), std::string::npos) << outcome.text;
   outcome = Command("log cut " + log_ + " --time 0,1 -o " + (scratch_ / "b"));
@@ -143,9 +140,14 @@ TEST_F(CommandTest, WrongCommandLinesHaveTheMonitorsStatus) {
        {std::string("log"), std::string("log info"), "log cut " + log_,
         "log dump --nonsense " + log_, std::string("replay"), "replay --nonsense " + log_,
         "replay --shards 0 " + log_, "replay --sampling-rate nan " + log_,
-        "replay --truth fasttrack " + log_, std::string("log frob"), std::string("frob")}) {
+        "replay --truth fasttrack " + log_, "replay --filter nonsense " + log_,
+        "replay --compare --truth nonsense " + log_, "replay --seed=-1 " + log_,
+        std::string("log frob"), std::string("frob")}) {
     EXPECT_EQ(Command(command).status, 125) << command;
   }
+  const Outcome outcome = Command("replay " + log_ + " -d fasttrack,nonsense");
+  EXPECT_EQ(outcome.status, 125);
+  EXPECT_NE(outcome.text.find("no detector 'nonsense'"), std::string::npos) << outcome.text;
   EXPECT_NE(Command("frob").text.find("there is no command 'frob'"), std::string::npos);
   EXPECT_NE(Command("log frob").text.find("trapline log: there is no command 'frob'"),
             std::string::npos);
