@@ -26,7 +26,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "hypervisor/clock.h"
@@ -269,6 +268,7 @@ class AddressSpace {
   Range stack() const;
   // Unless it is not counted.
   std::optional<PageUse> CountPageUse();
+  bool counts_page_use() const { return count_page_use_; }
 
   std::mutex& mutex() { return mutex_; }  // held across fork
 
@@ -336,7 +336,6 @@ class AddressSpace {
   void DropTranslations(const UsedPages& pages);
   bool NativeUseIsKnown(Carrier& carrier, const PageRun& run);
   bool MayHaveUsedNatively(Carrier& carrier, const PageRun& run);
-  std::pair<bool, UsedPages> ForgetUse(Carrier& carrier, const PageRun& run);
   bool Written(Carrier& owner, const PageRun& run);
   PageState TouchTracked(Carrier& carrier, std::uint64_t address, bool write,
                          RegionMap::iterator region, std::uint64_t rip);

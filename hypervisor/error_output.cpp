@@ -11,6 +11,7 @@
 
 #include "hypervisor/clock.h"
 #include "hypervisor/kvm.h"
+#include "hypervisor/signal_held_back.h"
 
 namespace trapline {
 namespace {
@@ -25,22 +26,9 @@ bool IsOriginal() {
          now.st_ino == original.st_ino;
 }
 
-// write(2) for a thread of the program's, whose signals are the program's own: who reads a pipe may
-// have gone.
-ssize_t WriteWithoutSignal(int descriptor, const char* data, std::size_t size) {
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  sigpending(&pending);
-  const ssize_t written = write(descriptor, data, size);
-  const int error = errno;
-  constexpr timespec kNoTime{};
-  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0)
-    sigtimedwait(&pipe, nullptr, &kNoTime);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  return written;
+ssize_t Write(int descriptor, const char* data, std::size_t size) {
+  const SignalHeldBack signal(SIGPIPE, SignalHeldBack::Others::kCome);
+  return write(descriptor, data, size);
 }
 
 // A signal has come while a pipe was full. What it is for must not wait long for whoever reads.
@@ -68,7 +56,7 @@ void WriteError(const std::string& text) {
   const int descriptor = kept_output.valid() && !IsOriginal() ? kept_output.get() : STDERR_FILENO;
   std::size_t done = 0;
   while (done < text.size()) {
-    const ssize_t written = WriteWithoutSignal(descriptor, text.data() + done, text.size() - done);
+    const ssize_t written = Write(descriptor, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR && AwaitRoom(descriptor)) continue;
     if (written <= 0) return;
     done += static_cast<std::size_t>(written);

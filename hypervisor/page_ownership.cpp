@@ -18,6 +18,15 @@ constexpr std::uint64_t kDense = 16 * kPageSize;
 // all.
 constexpr std::uint64_t kOrphanedRun = 32 * kPageSize, kOrphanedBytes = 128 * kPageSize;
 
+// Whether there is one of which is(address) is true.
+template <class Is>
+bool AnyPage(const PageRun& run, Is&& is) {
+  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+    if (is(page)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void AddressSpace::SetTrackingRules(TrackingRules rules) {
@@ -177,30 +186,17 @@ void AddressSpace::OnForkedChild(bool shared_descriptors) {
 bool AddressSpace::NativeUseIsKnown(Carrier& carrier, const PageRun& run) {
   if (!carrier.was_native()) return true;
   const PageTable& table = carrier.view(View::kClosed);
-  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
-    if (table.Lookup({page}) == 0) return false;
-  }
-  return true;
-}
-
-// From now on it is seen anew which of its pages the thread uses. Returns whether it may have used
-// them in code that was not checked, and those that it has used at all.
-std::pair<bool, UsedPages> AddressSpace::ForgetUse(Carrier& carrier, const PageRun& run) {
-  const bool known = NativeUseIsKnown(carrier, run);
-  const bool written = states_->policy() == SharingPolicy::kWriteShared;
-  const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
-  return {carrier.was_native() && (!known || natively), used};
+  return !AnyPage(run, [&](std::uint64_t page) { return table.Lookup({page}) == 0; });
 }
 
 // For a thread that has ended.
 bool AddressSpace::MayHaveUsedNatively(Carrier& carrier, const PageRun& run) {
   if (!carrier.was_native()) return false;
   const PageTable& table = carrier.view(View::kClosed);
-  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+  return AnyPage(run, [&](std::uint64_t page) {
     const std::uint64_t entry = table.Lookup({page});
-    if (entry == 0 || (entry & PageEntry::kAccessed) != 0) return true;
-  }
-  return false;
+    return entry == 0 || (entry & PageEntry::kAccessed) != 0;
+  });
 }
 
 // Whether what a thread does natively may order others after it without anybody having seen it.
@@ -222,11 +218,10 @@ bool AddressSpace::MayOrderUnseen() {
 }
 
 bool AddressSpace::Written(Carrier& owner, const PageRun& run) {
-  for (std::uint64_t page = run.start; page < run.end; page += kPageSize) {
+  return AnyPage(run, [&](std::uint64_t page) {
     const std::uint64_t entry = owner.view(View::kClosed).Lookup({page}) | owner.MirrorEntry(page);
-    if (entry == 0 || (entry & PageEntry::kDirty) != 0) return true;
-  }
-  return false;
+    return entry == 0 || (entry & PageEntry::kDirty) != 0;
+  });
 }
 
 // The carrier's thread touches a page of a tracked region, by the instruction at `rip` (0: it is
@@ -589,13 +584,15 @@ void AddressSpace::Renew(Carrier& carrier) {
   if (!states_) return;
   SplitHugePages();
   const std::uint64_t thread = carrier.thread_page().logical_thread;
+  const bool written = states_->policy() == SharingPolicy::kWriteShared;
   // KVM is told of pages that lie so far apart by themselves.
   constexpr std::uint64_t kGap = 64 * kPageSize;
   std::vector<PageRun> unseen;
   UsedPages all;
   states_->Renew(thread, [&](const PageRun& run) {
-    const auto [is_unseen, used] = ForgetUse(carrier, run);
-    if (is_unseen) {
+    const bool known = NativeUseIsKnown(carrier, run);
+    const auto [natively, used] = carrier.ForgetUse(run.start, run.end, written);
+    if (carrier.was_native() && (!known || natively)) {
       if (!unseen.empty() && unseen.back().end == run.start) {
         unseen.back().end = run.end;
       } else {

@@ -537,7 +537,7 @@ void* Process::ThreadMain(void* argument) {
 long Process::CloneThread(GuestThread& parent, const CloneArguments& arguments) {
   Carrier* carrier = nullptr;
   try {
-    carrier = &machine_.Acquire(options_.stats && !tracking_);
+    carrier = &machine_.Acquire(address_space_.counts_page_use());
   } catch (const std::exception& error) {
     Warn(fmt::format(
         "no vCPU for another thread, the program gets EAGAIN: {} (this host allows {} vCPUs)",

@@ -79,12 +79,12 @@ class SectorUses {
   std::vector<agent::ThreadPage*> threads_;
   std::uint64_t window_ = 0;   // ns
   std::uint64_t aged_at_ = 0;  // CLOCK_MONOTONIC
-  // By SectorMemory::IndexOf: who leaves something out; null: nobody did in this group.
+  // A byte for each sector, by SectorMemory::IndexOf; null: all of a group are 0.
   using Group = std::array<std::uint8_t, agent::kSectorsInGroup>;
   using Groups = std::array<std::unique_ptr<Group>, agent::kSectors / agent::kSectorsInGroup>;
   static std::uint8_t& ByteOf(Groups& groups, std::uint32_t sector);
-  Groups left_out_;
-  Groups atomic_;  // a bit for each subsector: NoteAtomic
+  Groups left_out_;  // who leaves something out
+  Groups atomic_;    // a bit for each subsector: NoteAtomic
   Count settled_;
 };
 

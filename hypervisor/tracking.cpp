@@ -1332,8 +1332,8 @@ void Tracking::NoteAtomicLocked(ThreadId thread, std::uint64_t address, std::uin
 }
 
 // Who found the sector settled just before it was touched for this may read just after the release
-// what it finds there. Later ones find that it is not, as long as there is memory of any kind:
-// whose objects come and go in the same place would all be ordered by what they release there.
+// what it finds there. Once for each subsector: from then on nobody finds it settled, whatever
+// objects come and go there, and to watch each of them would order those who use them side by side.
 void Tracking::WatchSettledLocked(ThreadId thread, std::uint64_t address) {
   if (!sector_uses_.NoteAtomic(address)) return;
   const std::uint32_t user = sector_uses_.ReadsLeftOutBy(address);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "hypervisor/guest_copy.h"
 

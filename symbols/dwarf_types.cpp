@@ -166,10 +166,11 @@ std::string NameAt(Dwarf_Die& type, int depth) {
     case DW_TAG_restrict_type:
       return inner() + " restrict";
     case DW_TAG_array_type: {
-      const bool is_fortran = IsFortran(LanguageOf(type));
+      const int language = LanguageOf(type);
+      const bool is_fortran = IsFortran(language);
       std::vector<std::string> lengths;
       for (const Dimension& dimension : Dimensions(type)) {
-        const bool says_first = dimension.first != DefaultLowerBound(LanguageOf(type));
+        const bool says_first = dimension.first != DefaultLowerBound(language);
         const std::int64_t last = dimension.At(dimension.length - 1);
         lengths.push_back(dimension.length == 0      ? std::string(is_fortran ? ":" : "")
                           : is_fortran && says_first ? fmt::format("{}:{}", dimension.first, last)

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "hypervisor/signal_held_back.h"
 #include "replay/json_text.h"
-#include "tools/file_size_signal.h"
 
 namespace trapline {
 namespace {
@@ -73,7 +73,7 @@ bool ReadFrom(int descriptor, std::uint64_t start, std::string& text) {
 // Makes `text` what the file holds from `start` on. One write where the kernel takes it whole, so
 // that there is hardly a moment at which the file is not one form or the other.
 bool WriteFrom(int descriptor, std::uint64_t start, std::string_view text) {
-  const FileSizeSignalHeldBack signal;
+  const SignalHeldBack signal(SIGXFSZ);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t size = pwrite(descriptor, text.data() + done, text.size() - done,
                                 static_cast<off_t>(start + done));

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "tools/file_size_signal.h"
+#include "hypervisor/signal_held_back.h"
 
 namespace trapline {
 namespace {
@@ -203,7 +203,7 @@ TEST_F(RaceJsonFileTest, WithoutItsName) {
 
 TEST_F(RaceJsonFileTest, WhyAWriteFailsIsKept) {
   errno = ENOSPC;
-  { const FileSizeSignalHeldBack signal; }
+  { const SignalHeldBack signal(SIGXFSZ); }
   EXPECT_EQ(errno, ENOSPC);
 }
 
