@@ -13,12 +13,12 @@ constexpr AccessPlace kNowhere{.thread = kMaxThreads};  // equal to none
 AccessPlaces::AccessPlaces(std::size_t limit)
     : limit_(limit),
       recent_(std::size_t{1} << kRecentBits, {kNowhere, 0}),
-      threads_(1, kMaxThreads),
+      chains_(1, kMaxThreads),
       table_(std::size_t{1} << kFirstBits) {
   for (PlaceId i = 0; i < kBlock; ++i) places_.Add(kNowhere);
 }
 
-PlaceId AccessPlaces::Find(AccessPlace place, std::uint64_t hash) {
+PlaceId AccessPlaces::Find(AccessPlace place, ThreadId chain, std::uint64_t hash) {
   PlaceId id = 0;
   for (std::size_t at = hash >> shift_; table_[at] != 0; at = Next(at)) {
     const PlaceId known = IdIn(table_[at]);
@@ -26,16 +26,16 @@ PlaceId AccessPlaces::Find(AccessPlace place, std::uint64_t hash) {
     id = known;
     break;
   }
-  if (id == 0) id = Add(place, hash);
+  if (id == 0) id = Add(place, chain, hash);
   if (id != 0) recent_[hash >> (64 - kRecentBits)] = {place, id};
   return id;
 }
 
-PlaceId AccessPlaces::Add(const AccessPlace& place, std::uint64_t hash) {
-  if (place.thread >= free_.size()) free_.resize(std::size_t{place.thread} + 1);
-  if (free_[place.thread].empty() && !AddBlock(place.thread)) return 0;
-  const PlaceId id = free_[place.thread].back();
-  free_[place.thread].pop_back();
+PlaceId AccessPlaces::Add(const AccessPlace& place, ThreadId chain, std::uint64_t hash) {
+  if (chain >= free_.size()) free_.resize(std::size_t{chain} + 1);
+  if (free_[chain].empty() && !AddBlock(chain)) return 0;
+  const PlaceId id = free_[chain].back();
+  free_[chain].pop_back();
   places_[id] = place;
   if (kSlotsPerPlace * (size_ + 1) > table_.size())
     Rebuild(64 - shift_ + 1, [](PlaceId) { return false; });
@@ -61,19 +61,19 @@ void AccessPlaces::Rebuild(int bits, Drop&& drop) {
   }
 }
 
-bool AccessPlaces::AddBlock(ThreadId thread) {
+bool AccessPlaces::AddBlock(ThreadId chain) {
   PlaceId first = static_cast<PlaceId>(places_.size());
   if (!free_blocks_.empty()) {
     first = free_blocks_.back();
     free_blocks_.pop_back();
   } else if (places_.size() < limit_) {
     for (PlaceId i = 0; i < kBlock; ++i) places_.Add();
-    threads_.emplace_back();
+    chains_.emplace_back();
   } else {
     return false;
   }
-  threads_[first / kBlock] = thread;
-  for (PlaceId i = kBlock; i-- > 0;) free_[thread].push_back(first + i);
+  chains_[first / kBlock] = chain;
+  for (PlaceId i = kBlock; i-- > 0;) free_[chain].push_back(first + i);
   return true;
 }
 
@@ -81,10 +81,10 @@ void AccessPlaces::Collect(const std::vector<bool>& used) {
   std::fill(recent_.begin(), recent_.end(), Recent{kNowhere, 0});
   std::vector<bool> is_kept(places_.size());
   for (const Slot slot : table_) is_kept[IdIn(slot)] = slot != 0 && used[IdIn(slot)];
-  for (auto& of_thread : free_) of_thread = {};  // many have ended
+  for (auto& of_chain : free_) of_chain = {};  // many have ended
   free_blocks_.clear();
   for (PlaceId first = static_cast<PlaceId>(places_.size()); (first -= kBlock) > 0;) {
-    std::vector<PlaceId>& free = free_[threads_[first / kBlock]];
+    std::vector<PlaceId>& free = free_[chains_[first / kBlock]];
     const std::size_t free_before = free.size();
     for (PlaceId id = first + kBlock; id-- > first;) {
       if (!is_kept[id]) free.push_back(id);

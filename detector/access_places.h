@@ -74,28 +74,28 @@ struct AccessPlace {
   static bool IsLong(std::uint64_t size) { return size > 64; }
 };
 
-// Numbers come in blocks of one thread each, so that a number tells the thread by way of a table
-// that is small. Not thread-safe.
+// Numbers come in blocks of one chain of threads each (MomentClocks), so that a number tells the
+// chain by way of a table that is small. Not thread-safe.
 class AccessPlaces {
  public:
-  // Few, since of many threads each may need a few numbers only.
+  // Few, since of many chains each may need a few numbers only.
   static constexpr PlaceId kBlock = 8;
 
   // Numbers are below `limit`, a multiple of kBlock.
   explicit AccessPlaces(std::size_t limit = std::size_t{1} << kPlaceBits);
 
-  // The number of `place`, 0 when there are too many that are in use.
-  [[gnu::always_inline]] PlaceId IdOf(const AccessPlace& place) {
+  // The number of `place`, whose thread is on `chain`; 0 when there are too many that are in use.
+  [[gnu::always_inline]] PlaceId IdOf(const AccessPlace& place, ThreadId chain) {
     const std::uint64_t hash = HashOf(place);
     const Recent& recent = recent_[hash >> (64 - kRecentBits)];
     if (recent == place) [[likely]]
       return recent.id;
-    return Find(place, hash);
+    return Find(place, chain, hash);
   }
 
   const AccessPlace& operator[](PlaceId id) const { return places_[id]; }
-  // The same as operator[](id).thread, sooner. kMaxThreads: of 0.
-  [[gnu::always_inline]] ThreadId ThreadOf(PlaceId id) const { return threads_[id / kBlock]; }
+  // That of the place's thread. kMaxThreads: of 0.
+  [[gnu::always_inline]] ThreadId ChainOf(PlaceId id) const { return chains_[id / kBlock]; }
 
   // Twice as many numbers are taken as were last time: time to find out which ones are in use.
   bool WantsCollection() const { return places_.size() - free_places() >= collect_at_; }
@@ -126,15 +126,15 @@ class AccessPlaces {
   static PlaceId IdIn(Slot slot) { return slot & ((PlaceId{1} << kPlaceBits) - 1); }
   std::size_t Next(std::size_t at) const { return (at + 1) & (table_.size() - 1); }
   // IdOf by way of the table. A copy, so that the caller's stays in registers.
-  [[gnu::noinline]] PlaceId Find(AccessPlace place, std::uint64_t hash);
-  PlaceId Add(const AccessPlace& place, std::uint64_t hash);
+  [[gnu::noinline]] PlaceId Find(AccessPlace place, ThreadId chain, std::uint64_t hash);
+  PlaceId Add(const AccessPlace& place, ThreadId chain, std::uint64_t hash);
   // Into the table, which has room.
   void Insert(PlaceId id, std::uint64_t hash);
   // Makes the table anew, without the numbers for which drop(number) is true.
   template <class Drop>
   void Rebuild(int bits, Drop&& drop);
-  // Gives the thread a block; false if there is none.
-  bool AddBlock(ThreadId thread);
+  // Gives the chain a block; false if there is none.
+  bool AddBlock(ThreadId chain);
 
   // A loop has few places, which stay in the first-level cache here.
   struct Recent : AccessPlace {
@@ -146,8 +146,8 @@ class AccessPlaces {
   std::size_t limit_;
   std::vector<Recent> recent_;        // by hash
   ChunkedArray<AccessPlace> places_;  // by number; the first block is that of the unknown one, 0
-  std::vector<ThreadId> threads_;     // by number of block
-  std::vector<std::vector<PlaceId>> free_;  // by thread, in its blocks
+  std::vector<ThreadId> chains_;      // by number of block
+  std::vector<std::vector<PlaceId>> free_;  // by chain, in its blocks
   std::vector<PlaceId> free_blocks_;        // their first numbers
   std::vector<Slot> table_;                 // by hash, with open addressing; 0: free
   int shift_ = 64 - kFirstBits;

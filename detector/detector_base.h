@@ -37,7 +37,8 @@ inline constexpr std::uint64_t kTopOfMemory = ~std::uint64_t{0} - 4095;
 //   synchronisation_counts) void OnSynchronise(const Event&, std::uint64_t index)     kAcquire ..
 //   kBarrierLeave, and kJoinBegin void OnClear(std::uint64_t address, std::uint64_t size) void
 //   OnCopy(std::uint64_t destination, std::uint64_t source, std::uint64_t size)
-// and may hide OnSampling. If it can be told of accesses later (Detector::TakesRepeats), it has
+// and may hide OnSampling and OnCleared, which says by whom after OnClear. If it can be told of
+// accesses later (Detector::TakesRepeats), it has
 //   OnMoment(ThreadId thread, std::uint64_t moment)
 //   OnEarlier(const Event&, std::uint64_t index)          kEarlierRead, kEarlierWrite
 // and if of locks (Detector::TakesLateReleases)
@@ -81,6 +82,7 @@ class DetectorBase : public Detector {
 
  protected:
   void OnSampling(bool /*begins*/) {}
+  void OnCleared(const Event& /*clear*/) {}
 
   RaceLog race_log_;
 
@@ -207,8 +209,11 @@ class DetectorBase : public Detector {
         break;
       case EventKind::kClearHistory:
         event.size = Clamp(event.address, event.size);
-        if (interface_.clear_history && event.size > 0)
+        if (interface_.clear_history && event.size > 0) {
           derived().OnClear(event.address, event.size);
+          event.thread = tracking_.NameOf(event.thread);
+          derived().OnCleared(event);
+        }
         break;
       case EventKind::kCopyHistory:
         event.size = Clamp(event.address, Clamp(event.aux, event.size));

@@ -53,7 +53,7 @@ void FastTrackAnalysis::Copy(std::uint64_t destination, std::uint64_t source, st
     cell.Transform([&](const AccessRecord& record) {
       AccessPlace place = places_[record.place()];
       place.Move(moved);
-      const PlaceId id = places_.IdOf(place);
+      const PlaceId id = places_.IdOf(place, places_.ChainOf(record.place()));
       return id == 0 ? record : AccessRecord(record.moment(), id);
     });
   });
@@ -72,11 +72,11 @@ void FastTrackAnalysis::Repeat(const Event& event, std::uint64_t index, Epoch ep
                           // likely to be the same, too, and of this access nobody knows them.
                           const Clock moment = epoch.clock() + 1;
                           if (before.empty() || places_[before.place()].ip != event.ip)
-                            return Pack(event, moment, address);
+                            return Pack(event, epoch.thread(), moment, address);
                           return AccessRecord(moment, before.place());
                         },
                         [&](const AccessRecord& prior, EventKind kind) {
-                          if (!knows(places_.ThreadOf(prior.place())))
+                          if (!knows(places_[prior.place()].thread))
                             Report(prior, kind, event, index, address, size, log);
                         });
                   });
@@ -98,7 +98,7 @@ void FastTrackAnalysis::Condense(const VectorClock& known, InOneEpoch&& in_one_e
   const auto like = [&](const AccessRecord& a, const AccessRecord& b) {
     if (a == b) return true;
     if (a.IsOther() || b.IsOther() || a.place() != b.place()) return false;
-    return in_one_epoch(places_.ThreadOf(a.place()), a.moment(), b.moment());
+    return in_one_epoch(places_[a.place()].thread, a.moment(), b.moment());
   };
   shadow_.Condense([&](const Cell& a, const Cell& b) { return a.HasHistoriesLike(b, like); });
   // Seldom where it does not pay.
@@ -159,7 +159,7 @@ void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
     });
   }
   FollowOthers(event, index);
-  const auto now = synchronisation_.NowOf(event.thread);
+  const auto now = synchronisation_.NowOf(event);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
   OrderByRule(index);
@@ -167,7 +167,7 @@ void FastTrack::OnPlain(const Event& event, std::uint64_t index) {
 
 void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
   FollowOthers(event, index);
-  const auto now = synchronisation_.NowOf(event.thread);
+  const auto now = synchronisation_.NowOf(event);
   analysis_.OnCell(*cell, event, index, now.epoch, now.clock, &race_log_);
   CheckAgainstAtomics(event, index);
   OrderByRule(index);
@@ -175,7 +175,7 @@ void FastTrack::OnCell(const Event& event, std::uint64_t index, Cell cell) {
 
 void FastTrack::OnPair(const Event& event, std::uint64_t index, Cell cells) {
   FollowOthers(event, index);
-  const auto now = synchronisation_.NowOf(event.thread);
+  const auto now = synchronisation_.NowOf(event);
   if (analysis_.OnPair(cells, event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
   OrderByRule(index);
@@ -203,8 +203,10 @@ void FastTrack::OnEarlier(const Event& earlier, std::uint64_t index) {
   Event event = earlier;
   event.kind = earlier.kind == EventKind::kEarlierWrite ? EventKind::kWrite : EventKind::kRead;
   event.aux = 0;
-  const Epoch epoch(event.thread, *clock);
-  const Epoch moment(event.thread, epoch.clock() + 1);  // some time in it
+  const ThreadId chain = synchronisation_.LatestEpochOf(event.thread).thread();
+  const Epoch epoch(chain, *clock);
+  const Epoch moment(chain, epoch.clock() + 1);  // some time in it
+  synchronisation_.NoteEarlierAccess(event);
   // Of two that read what a third one has repeated, the first one tells of that, and the second one
   // may have been handled by then.
   const auto knows = [&](ThreadId other) {

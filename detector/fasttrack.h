@@ -36,10 +36,10 @@ class FastTrackAnalysis {
   // epoch, so that there is nothing to check. Most are.
   // [FT READ SAME EPOCH], [FT WRITE SAME EPOCH]
   [[gnu::always_inline]] bool InEpoch(const Cell& cell, const Event& event, Epoch epoch) {
-    const auto thread_of = [this](const AccessRecord& record) {
-      return places_.ThreadOf(record.place());
+    const auto chain_of = [this](const AccessRecord& record) {
+      return places_.ChainOf(record.place());
     };
-    if (!cell.InEpoch(event.kind, epoch, thread_of)) return false;
+    if (!cell.InEpoch(event.kind, epoch, chain_of)) return false;
     ++rules_[event.kind == EventKind::kWrite ? kWriteSameEpoch : kReadSameEpoch];
     return true;
   }
@@ -111,13 +111,13 @@ class FastTrackAnalysis {
   std::vector<Statistic> statistics() const;
 
  private:
-  // What happened before the access of a thread with this clock.
+  // What happened before the access of a thread with this clock. A chain stands for its threads.
   struct Past {
     const AccessPlaces& places;
     const VectorClock& clock;
 
     [[gnu::always_inline]] ThreadId ThreadOf(const AccessRecord& record) const {
-      return places.ThreadOf(record.place());
+      return places.ChainOf(record.place());
     }
     [[gnu::always_inline]] bool Covers(const AccessRecord& record) const {
       return record.moment() <= clock[ThreadOf(record)];
@@ -127,10 +127,10 @@ class FastTrackAnalysis {
   static constexpr std::uint64_t kWordSize = 8;
   static std::uint64_t WordOf(std::uint64_t address) { return address - address % kWordSize; }
 
-  // The access in the history of the cell at `address`, and back.
-  [[gnu::always_inline]] AccessRecord Pack(const Event& event, Clock moment,
+  // The access by a thread of `chain` in the history of the cell at `address`, and back.
+  [[gnu::always_inline]] AccessRecord Pack(const Event& event, ThreadId chain, Clock moment,
                                            std::uint64_t address) {
-    const PlaceId place = places_.IdOf(AccessPlace::Make(event, WordOf(address)));
+    const PlaceId place = places_.IdOf(AccessPlace::Make(event, WordOf(address)), chain);
     return place == 0 ? AccessRecord() : AccessRecord(moment, place);
   }
   Access Unpack(const AccessRecord& record, EventKind kind, std::uint64_t address) const;
@@ -153,7 +153,7 @@ class FastTrackAnalysis {
       Report(prior, kind, event, index, address, size, log);
     };
     const auto now = [&]() __attribute__((always_inline)) {
-      return Pack(event, MomentClocks::MomentAt(index), address);
+      return Pack(event, epoch.thread(), MomentClocks::MomentAt(index), address);
     };
     const Past past{places_, clock};
     ++rules_[event.kind == EventKind::kWrite ? cell.Write(past, now, on_race)

@@ -42,6 +42,10 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     synchronisation_.Apply(event);
   }
 
+  void OnCleared(const Event& event) {
+    synchronisation_.NoteCleared(event.thread, event.address, event.size);
+  }
+
   void OnAtomic(const Event& event, std::uint64_t index, bool access_counts,
                 bool synchronisation_counts) {
     synchronisation_.MoveTo(index);
@@ -136,7 +140,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
   }
 
   void RecordAtomic(const Event& event, std::uint64_t index) {
-    const TimedAccess entry{synchronisation_.MomentOf(event.thread), derived().LocksetOf(event),
+    const TimedAccess entry{synchronisation_.MomentOf(event), derived().LocksetOf(event),
                             MakeAccess(event, index)};
     atomic_lines_.Add(event.address, event.size);
     if (atomic_memory_.WantsCollection()) atomic_memory_.Collect(atomics_);
@@ -163,6 +167,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
     if (atomics_.empty()) atomic_lines_.Clear();
   }
   void CopyAtomics(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    synchronisation_.NoteCopied();
     synchronisation_.CopyObjects(destination, source, size);
     if (atomics_.empty()) return;
     atomic_lines_.Add(destination, size);
@@ -210,7 +215,7 @@ class HappensBeforeDetector : public DetectorBase<Derived> {
         event.address, event.size, [&](Atomics& cell, std::uint64_t address, std::uint64_t size) {
           atomic_memory_.ForEachAfter(
               clock, cell, address, event.kind == EventKind::kWrite, [&](const TimedAccess& prior) {
-                if (derived().Unprotected(prior, event) && !knows(prior.epoch.thread()))
+                if (derived().Unprotected(prior, event) && !knows(prior.access.thread))
                   this->race_log_.Report(prior.access, MakeAccess(event, index), address, size);
               });
         });

@@ -27,7 +27,7 @@ void LiteRace::OnPlain(const Event& event, std::uint64_t index) {
   ++accesses_;
   if (!Sampled(event)) return;
   ++sampled_;
-  const auto now = synchronisation_.NowOf(event.thread);
+  const auto now = synchronisation_.NowOf(event);
   if (analysis_.OnAccess(event, index, now.epoch, now.clock, &race_log_))
     CheckAgainstAtomics(event, index);
 }

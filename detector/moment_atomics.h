@@ -94,18 +94,19 @@ class MomentAtomics {
 
   // The epoch of `entry` is its moment.
   void Put(Cell& cell, std::uint64_t address, const TimedAccess& entry) {
-    const PlaceId place = places_.IdOf(AccessPlace::MakeAtomic(entry.access, WordOf(address)));
+    const PlaceId place =
+        places_.IdOf(AccessPlace::MakeAtomic(entry.access, WordOf(address)), entry.epoch.thread());
     if (place == 0) [[unlikely]]
       return;
     Get(cell)
         .HistoryFor(entry.access.kind)
         .Put(memory_, AccessRecord(entry.epoch.clock(), place),
-             [this](const AccessRecord& record) { return ThreadOf(record); });
+             [this](const AccessRecord& record) { return ChainOf(record); });
   }
   void Remove(Cell& cell, const Access& access) const {
     if (cell.empty()) return;
     cell.accesses_->HistoryFor(access.kind).Transform([&](const AccessRecord& record) {
-      return ThreadOf(record) == access.thread ? AccessRecord() : record;
+      return places_[record.place()].thread == access.thread ? AccessRecord() : record;
     });
   }
 
@@ -128,7 +129,7 @@ class MomentAtomics {
     Transform(cell, [&](const AccessRecord& record) {
       AccessPlace place = places_[record.place()];
       place.Move(distance);
-      const PlaceId id = places_.IdOf(place);
+      const PlaceId id = places_.IdOf(place, ChainOf(record));
       return id == 0 ? AccessRecord() : AccessRecord(record.moment(), id);
     });
   }
@@ -159,13 +160,13 @@ class MomentAtomics {
     cell.accesses_->reads.Transform(change);
     cell.accesses_->writes.Transform(change);
   }
-  ThreadId ThreadOf(const AccessRecord& record) const { return places_.ThreadOf(record.place()); }
+  ThreadId ChainOf(const AccessRecord& record) const { return places_.ChainOf(record.place()); }
   bool Covers(const VectorClock& clock, const AccessRecord& record) const {
-    return record.moment() <= clock[ThreadOf(record)];
+    return record.moment() <= clock[ChainOf(record)];
   }
   TimedAccess Unpack(const AccessRecord& record, std::uint64_t address) const {
     const AccessPlace& place = places_[record.place()];
-    return {.epoch = Epoch(place.thread, record.moment()),
+    return {.epoch = Epoch(ChainOf(record), record.moment()),
             .access = place.AccessAt(MomentClocks::PositionOf(record.moment()), place.atomic_kind(),
                                      WordOf(address))};
   }

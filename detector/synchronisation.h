@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -91,8 +92,24 @@ class Synchronisation {
   // The same for a thread that need not be doing anything, and goes on waiting if it waits.
   Epoch LatestEpochOf(ThreadId thread) { return clocks_.EpochOf(Undisturbed(thread).clock); }
 
-  // The epoch to remember with what `thread` does now.
-  Epoch MomentOf(ThreadId thread) { return clocks_.NowOf(StateOf(thread).clock); }
+  // The epoch to remember with an access that is made now.
+  Epoch MomentOf(const Event& access) {
+    ThreadState& state = StateOf(access.thread);
+    NoteAccess(state, access);
+    return clocks_.NowOf(state.clock);
+  }
+  // An access is remembered that was made some time ago.
+  void NoteEarlierAccess(const Event& access) { NoteAccess(Undisturbed(access.thread), access); }
+  // `thread` has had the accesses to [address, address+size) forgotten.
+  void NoteCleared(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+    if constexpr (kClocksRest) {
+      if (IsKnown(thread)) clocks_.NoteCleared(threads_[thread].clock, address, size);
+    }
+  }
+  // Accesses are remembered with what others have accessed.
+  void NoteCopied() {
+    if constexpr (kClocksRest) clocks_.NoteCopied();
+  }
   // As MomentClocks has it.
   bool InOneEpoch(ThreadId thread, Clock a, Clock b) {
     return clocks_.InOneEpoch(Undisturbed(thread).clock, a, b);
@@ -100,13 +117,14 @@ class Synchronisation {
   // What follows happens at this position in the stream, which never falls.
   void MoveTo(std::uint64_t index) { clocks_.MoveTo(index); }
 
-  // Both at once.
+  // Epoch and clock of the thread whose access is remembered now.
   struct Now {
     Epoch epoch;
     const VectorClock& clock;
   };
-  Now NowOf(ThreadId thread) {
-    const ThreadState& state = StateOf(thread);
+  Now NowOf(const Event& access) {
+    ThreadState& state = StateOf(access.thread);
+    NoteAccess(state, access);
     return {state.epoch, clocks_.ClockOf(state.clock)};
   }
 
@@ -148,9 +166,10 @@ class Synchronisation {
         Increment(t);
         break;
       case EventKind::kHappensBefore:
-        if (t.rests) Resume(t);
-        JoinInto(keys_[event.address], t);
-        Increment(t);
+        WithClockOf(t, [&] {
+          JoinInto(keys_[event.address], t);
+          Increment(t);
+        });
         break;
       case EventKind::kHappensAfter:
         if (const auto found = keys_.find(event.address); found != keys_.end()) {
@@ -159,6 +178,9 @@ class Synchronisation {
         break;
       case EventKind::kFork: {  // [FT FORK]
         const bool is_new = !IsKnown(event.other);
+        if constexpr (kClocksRest) {
+          if (is_new && event.other != event.thread) InheritChain(event.other, event.thread);
+        }
         ThreadState& u = StateOf(event.other);
         unstarted_ -= is_new;
         ThreadState& parent = StateOf(event.thread);  // StateOf may have moved `t`
@@ -175,22 +197,20 @@ class Synchronisation {
         t.epoch = {};
         break;
       case EventKind::kJoin: {  // [FT JOIN]
-        ThreadState& u = StateOf(event.other);
+        ThreadState& u = StateOfJoined(event.other);
         ThreadState& joiner = StateOf(event.thread);
         if (&u == &joiner) break;
-        clocks_.Join(joiner.clock, u.clock);
-        ++operations_;
-        Increment(u);
-        if (u.ended) clocks_.Release(u.clock);
+        WithClockOf(u, [&] {
+          clocks_.Join(joiner.clock, u.clock);
+          ++operations_;
+          Increment(u);
+          if (u.ended) clocks_.Release(u.clock);
+        });
         break;
       }
       case EventKind::kThreadEnd:
         t.ended = true;
-        if constexpr (kClocksRest) {
-          clocks_.End(t.clock);
-          t.rests = true;
-          t.epoch = {};
-        }
+        Rest(t);
         break;
       case EventKind::kBarrierEnter: {
         const std::uint64_t round = rounds_.Enter(event.address, event.thread);
@@ -273,9 +293,10 @@ class Synchronisation {
   // cannot be told any more.
   void NoteForgotten(VectorClock known) {
     // What a thread alone knows of itself is all that is to come, too.
-    for (ThreadId thread = 0; thread < threads_.size(); ++thread) {
-      const Clock now = clocks_.NowOf(threads_[thread].clock).clock();
-      if (known[thread] > now) known.Set(thread, now);
+    for (const ThreadState& state : threads_) {
+      if (!state.IsKnown()) continue;
+      const Epoch now = clocks_.NowOf(state.clock);
+      if (known[now.thread()] > now.clock()) known.Set(now.thread(), now.clock());
     }
     forgotten_.Join(known);
   }
@@ -306,24 +327,26 @@ class Synchronisation {
   std::uint64_t operations() const { return operations_; }
 
  private:
-  // The clock of a thread that has ended can be put away (MomentClocks).
+  // The clock of a thread that has ended can be put away, and its chain handed on (MomentClocks).
   static constexpr bool kClocksRest = requires(Clocks clocks, typename Clocks::ThreadClock clock) {
     clocks.End(clock);
     clocks.Resume(clock);
+    clocks.HandOn(clock, clock, ThreadId{});
   };
 
   // One cache line: each event asks for its thread's.
   struct alignas(64) ThreadState {
     typename Clocks::ThreadClock clock;
-    // Of the clock's own component. Empty = thread not seen yet, or it waits or rests: then its
-    // next event, which asks for this, ends that (Start).
+    // Of the clock's own component. Empty = thread not seen yet, or it is away: then its next
+    // event, which asks for this, ends that (Start).
     Epoch epoch;
     bool ended = false;
     bool rests = false;  // it has ended, and its clock is away (Clocks::End)
     bool waits = false;  // for the end of `waits_for`
     ThreadId waits_for = 0;
 
-    bool IsKnown() const { return waits || rests || !epoch.empty(); }
+    bool IsAway() const { return waits || rests; }
+    bool IsKnown() const { return IsAway() || !epoch.empty(); }
   };
   struct Lock {
     ObjectClock released;         // L_m, by who held it exclusively
@@ -374,12 +397,22 @@ class Synchronisation {
     return IsKnown(thread) ? threads_[thread] : Start(thread);
   }
 
-  // The thread is seen for the first time, or waits or rests no longer.
+  // Of a thread that is joined: it does nothing if it has ended.
+  ThreadState& StateOfJoined(ThreadId thread) {
+    return IsKnown(thread) && threads_[thread].ended ? threads_[thread] : StateOf(thread);
+  }
+
+  // The thread is seen for the first time, or is away no longer.
   [[gnu::noinline]] ThreadState& Start(ThreadId thread) {
     if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
     ThreadState& state = threads_[thread];
     if (state.rests) {
-      Resume(state);
+      if constexpr (kClocksRest) {
+        clocks_.Resume(state.clock);
+        clocks_.GoOn(state.clock, thread);
+      }
+      state.rests = false;
+      state.epoch = clocks_.EpochOf(state.clock);
       return state;
     }
     if (!std::exchange(state.waits, false)) {
@@ -391,15 +424,41 @@ class Synchronisation {
     return state;
   }
 
-  void Resume(ThreadState& t) {
-    if constexpr (kClocksRest) clocks_.Resume(t.clock);
-    t.rests = false;
-    t.epoch = clocks_.EpochOf(t.clock);
+  // The thread has ended. What others ask of it leaves it at rest.
+  void Rest(ThreadState& t) {
+    if constexpr (kClocksRest) {
+      clocks_.End(t.clock);
+      t.rests = true;
+      t.epoch = {};
+    }
+  }
+  // Calls use() with the thread's clock at hand.
+  template <class Use>
+  void WithClockOf(ThreadState& t, Use&& use) {
+    if constexpr (kClocksRest) {
+      if (t.rests) clocks_.Resume(t.clock);
+    }
+    use();
+    if (t.rests) Rest(t);
+  }
+
+  // The thread, which is not known, comes after one that has ended, if `parent` knows of such a
+  // one.
+  void InheritChain(ThreadId thread, ThreadId parent) {
+    const std::optional<ThreadId> before = clocks_.FindEndedBefore(StateOf(parent).clock);
+    if (!before) return;
+    if (thread >= threads_.size()) threads_.resize(std::size_t{thread} + 1);
+    ThreadState& ended = threads_[*before];
+    WithClockOf(ended, [&] { clocks_.HandOn(ended.clock, threads_[thread].clock, thread); });
+  }
+
+  static void NoteAccess(ThreadState& t, const Event& access) {
+    if constexpr (kClocksRest) Clocks::NoteAccess(t.clock, access);
   }
 
   void Increment(ThreadState& t) {
     clocks_.Increment(t.clock);
-    if (!t.waits && !t.rests) t.epoch = clocks_.EpochOf(t.clock);
+    if (!t.IsAway()) t.epoch = clocks_.EpochOf(t.clock);
   }
   void Join(ThreadState& t, const ObjectClock& object) {
     ++operations_;

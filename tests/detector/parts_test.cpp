@@ -467,7 +467,7 @@ TEST(ShadowMemoryTest, GivesUpRegionsThatAreCleared) {
 TEST(MomentClocksTest, KnowsWhatBelongsToOneEpoch) {
   MomentClocks clocks;
   MomentClocks::ThreadClock thread;
-  MomentClocks::Start(thread, 0);
+  clocks.Start(thread, 0);
   const auto release = [&](std::uint64_t index) {
     clocks.MoveTo(index);
     clocks.Increment(thread);
@@ -578,8 +578,8 @@ TEST_F(WaitingTest, AWaitEndsWithTheNextEvent) {
   Do(End(3));
   // What detectors ask for at an access.
   for (const auto& access : {+[](Synchronisation<MomentClocks>& of) { of.EpochOf(0); },
-                             +[](Synchronisation<MomentClocks>& of) { of.MomentOf(0); },
-                             +[](Synchronisation<MomentClocks>& of) { of.NowOf(0); },
+                             +[](Synchronisation<MomentClocks>& of) { of.MomentOf(Read(0, 8)); },
+                             +[](Synchronisation<MomentClocks>& of) { of.NowOf(Read(0, 8)); },
                              +[](Synchronisation<MomentClocks>& of) { of.ClockOf(0); },
                              +[](Synchronisation<MomentClocks>& of) { of.Increment(0); }}) {
     const Epoch before = synchronisation_.LatestEpochOf(0);
@@ -630,6 +630,191 @@ TEST_F(WaitingTest, ACircleWaitsForEver) {
   EXPECT_FALSE(IsKnownToAll());
   Do(JoinBegin(0, 2));
   EXPECT_TRUE(synchronisation_.KnownToAll().empty());
+}
+
+// Thread 1 lives all along.
+class ChainsTest : public testing::Test {
+ protected:
+  ChainsTest() { Do(Fork(0, 1)); }
+  void Do(const Event& event) {
+    synchronisation_.MoveTo(index_++);
+    synchronisation_.Apply(event);
+  }
+  Clock Access(ThreadId thread, std::uint64_t address) {
+    const Clock moment = MomentClocks::MomentAt(index_++);
+    synchronisation_.NowOf(Write(thread, address));
+    return moment;
+  }
+  void Clear(ThreadId thread, std::uint64_t address, std::uint64_t size) {
+    ++index_;
+    synchronisation_.NoteCleared(thread, address, size);
+  }
+  void Copy() {
+    ++index_;
+    synchronisation_.NoteCopied();
+  }
+  ThreadId ChainOf(ThreadId thread) { return synchronisation_.LatestEpochOf(thread).thread(); }
+  bool Knows(ThreadId thread, ThreadId other, Clock moment) {
+    return synchronisation_.ClockOf(thread).Covers(Epoch(ChainOf(other), moment));
+  }
+  // Whether a thread that 0 starts follows 2, which has ended.
+  bool IsFollowed() {
+    Do(End(2));
+    Do(Acquire(0, 7));
+    Do(Fork(0, 3));
+    return ChainOf(3) == ChainOf(2);
+  }
+
+  Synchronisation<MomentClocks> synchronisation_;
+  std::uint64_t index_ = 0;
+};
+
+TEST_F(ChainsTest, ThreadsThatAreJoinedAreOne) {
+  for (ThreadId thread = 2; thread < 1000; ++thread) {
+    Do(Fork(0, thread));
+    Access(thread, 0x1000);
+    Do(End(thread));
+    Do(Join(0, thread));
+  }
+  EXPECT_EQ(synchronisation_.ClockOf(0).size(), 3U);
+}
+
+TEST_F(ChainsTest, ThreadsAtTheSameTimeAreNot) {
+  for (ThreadId thread = 2; thread < 10; ++thread) Do(Fork(0, thread));
+  for (ThreadId thread = 2; thread < 10; ++thread) Do(End(thread));
+  for (ThreadId thread = 10; thread < 20; ++thread) Do(Fork(0, thread));
+  std::set<ThreadId> chains;
+  for (ThreadId thread = 10; thread < 20; ++thread) chains.insert(ChainOf(thread));
+  EXPECT_EQ(chains.size(), 10U);
+}
+
+TEST_F(ChainsTest, NobodyFollowsWhoseAccessesAreNotKnown) {
+  Do(Fork(0, 2));
+  Access(2, 0x1000);
+  Do(End(2));
+  Do(Fork(0, 3));
+  EXPECT_NE(ChainOf(3), ChainOf(2));
+}
+
+TEST_F(ChainsTest, TheyMayBeKnownByALock) {
+  Do(Fork(0, 2));
+  Access(2, 0x1000);
+  Do(Release(2, 7));
+  EXPECT_TRUE(IsFollowed());
+}
+
+TEST_F(ChainsTest, NotThoseAfterwards) {
+  Do(Fork(0, 2));
+  Do(Release(2, 7));
+  Access(2, 0x1000);
+  EXPECT_FALSE(IsFollowed());
+}
+
+// A stack from 0x50000 to 0x60000, on which a thread begins.
+TEST_F(ChainsTest, AStackThatIsForgottenNeedNotBeKnown) {
+  Do(Fork(0, 2));
+  Access(2, 0x5f000);
+  Access(2, 0x1000);
+  Do(Release(2, 7));
+  Access(2, 0x5e000);
+  Access(2, 0x5f010);
+  Clear(2, 0x50000, 0x8000);
+  Do(MakeEvent(EventKind::kHappensBefore, 2, 0x9000));
+  Clear(2, 0x50000, 0x10000);
+  EXPECT_TRUE(IsFollowed());
+}
+
+TEST_F(ChainsTest, AllOfItMustBeForgotten) {
+  constexpr std::uint64_t kFirst = 0x5f000;
+  struct Case {
+    std::uint64_t address, size, begin, end;
+  };
+  ThreadId thread = 2;
+  for (const Case& accessed :
+       {Case{kFirst - 8192, 8, kFirst - 8191, 0x70000},
+        Case{kFirst + 2047, 8, 0x50000, kFirst + 2048}, Case{kFirst - 8193, 8, 0x50000, 0x60000},
+        Case{kFirst + 2048, 8, 0x50000, 0x60000}, Case{kFirst, 65, 0x50000, 0x60000}}) {
+    Do(Fork(0, thread));
+    Access(thread, kFirst);
+    Do(Release(thread, 7));
+    synchronisation_.NowOf(Write(thread, accessed.address, accessed.size));
+    Clear(thread, accessed.begin, accessed.end - accessed.begin);
+    Do(End(thread));
+    Do(Acquire(0, 7));
+    Do(Fork(0, thread + 1));
+    EXPECT_NE(ChainOf(thread + 1), ChainOf(thread)) << accessed.begin;
+    thread += 2;
+  }
+}
+
+TEST_F(ChainsTest, NorMayItBeRememberedElsewhere) {
+  Do(Fork(0, 2));
+  Do(Release(2, 7));
+  Access(2, 0x5f000);
+  Copy();
+  Clear(2, 0x50000, 0x10000);
+  EXPECT_FALSE(IsFollowed());
+}
+
+TEST_F(ChainsTest, CopiesOfOthersDoNotMatter) {
+  Access(1, 0x5f000);
+  Copy();
+  Do(Fork(0, 2));
+  Do(Release(2, 7));
+  Access(2, 0x5f000);
+  Clear(2, 0x50000, 0x10000);
+  EXPECT_TRUE(IsFollowed());
+}
+
+// 4, started by 1, knows nothing of 2, whose chain 3 has when it gives its stack back.
+TEST_F(ChainsTest, NorDoesAnotherThreadsStackHideTheFirstOnes) {
+  Do(Fork(0, 2));
+  Access(2, 0x1000);
+  Do(Release(2, 7));
+  ASSERT_TRUE(IsFollowed());
+  Access(3, 0x5f000);
+  Clear(3, 0x50000, 0x10000);
+  Do(End(3));
+  Do(Fork(1, 4));
+  EXPECT_NE(ChainOf(4), ChainOf(2));
+}
+
+TEST_F(ChainsTest, WhoJoinsAThreadLaterDoesNotKnowTheNextOne) {
+  Do(Fork(0, 2));
+  ASSERT_TRUE(IsFollowed());
+  const Clock moment = Access(3, 0x1000);
+  Do(Join(0, 2));
+  Do(MakeEvent(EventKind::kHappensBefore, 2, 0x9000));
+  Do(MakeEvent(EventKind::kHappensAfter, 0, 0x9000));
+  EXPECT_FALSE(Knows(0, 3, moment));
+  Do(End(3));
+  Do(Join(0, 3));
+  EXPECT_TRUE(Knows(0, 3, moment));
+}
+
+// As no log of a program should have it.
+TEST_F(ChainsTest, WhoActsAfterItsEndKeepsIt) {
+  Do(Fork(0, 2));
+  Do(End(2));
+  const Clock moment = Access(2, 0x1000);
+  Do(Acquire(0, 7));
+  Do(Fork(0, 3));
+  EXPECT_NE(ChainOf(3), ChainOf(2));
+  EXPECT_FALSE(Knows(3, 2, moment));
+}
+
+TEST_F(ChainsTest, OrHasAnotherOne) {
+  Do(Fork(0, 2));
+  const Clock before = Access(2, 0x1000);
+  Do(Release(2, 7));
+  ASSERT_TRUE(IsFollowed());
+  const ThreadId chain = ChainOf(2);
+  const Clock moment = Access(3, 0x1000);
+  const Clock after = Access(2, 0x1000);
+  EXPECT_NE(ChainOf(2), chain);
+  EXPECT_TRUE(synchronisation_.ClockOf(2).Covers(Epoch(chain, before)));
+  EXPECT_FALSE(Knows(2, 3, moment));
+  EXPECT_FALSE(Knows(3, 2, after));
 }
 
 TEST(AccessRecordTest, KeepsMomentAndPlace) {
@@ -684,15 +869,15 @@ TEST(AccessPlacesTest, EqualPlacesHaveOneNumber) {
     const AccessPlace place{
         random() % 30, random() % 5 * 8, static_cast<std::uint32_t>(random() % 2 * 4),
         static_cast<std::uint32_t>(random() % 5), static_cast<ThreadId>(random() % 3)};
-    const PlaceId id = places.IdOf(place);
+    const PlaceId id = places.IdOf(place, place.thread);
     ASSERT_NE(id, 0);
     ASSERT_EQ(known.emplace(id, place).first->second, place);
-    ASSERT_EQ(places.ThreadOf(id), place.thread);
+    ASSERT_EQ(places.ChainOf(id), place.thread);
   }
   EXPECT_EQ(known.size(), 30 * 5 * 2 * 5 * 3);
   EXPECT_GT(places.id_limit(), known.size());
   EXPECT_LT(places.id_limit(), known.size() + 300);
-  EXPECT_EQ(places.ThreadOf(0), kMaxThreads);
+  EXPECT_EQ(places.ChainOf(0), kMaxThreads);
 }
 
 TEST(AccessPlacesTest, NumbersOfForgottenPlacesAreUsedAgain) {
@@ -702,20 +887,20 @@ TEST(AccessPlacesTest, NumbersOfForgottenPlacesAreUsedAgain) {
   };
   const auto ask_for_a_thousand = [&](std::uint64_t ip) {
     std::set<PlaceId> ids;
-    for (unsigned i = 0; i < 1000; ++i) ids.insert(places.IdOf(place(i % 4, ip + i)));
+    for (unsigned i = 0; i < 1000; ++i) ids.insert(places.IdOf(place(i % 4, ip + i), i % 4));
     EXPECT_EQ(ids.size(), 1000U);
     return ids;
   };
   ask_for_a_thousand(0);
   const std::size_t limit = places.id_limit();
-  const PlaceId kept = places.IdOf(place(3, 7));
+  const PlaceId kept = places.IdOf(place(3, 7), 3);
   std::vector<bool> used(limit);
   used[kept] = true;
   places.Collect(used);
   EXPECT_FALSE(ask_for_a_thousand(2000).contains(kept));
   EXPECT_LE(places.id_limit(), limit + AccessPlaces::kBlock);
-  EXPECT_EQ(places.IdOf(place(3, 7)), kept);
-  EXPECT_EQ(places.ThreadOf(kept), 3U);
+  EXPECT_EQ(places.IdOf(place(3, 7), 3), kept);
+  EXPECT_EQ(places.ChainOf(kept), 3U);
 }
 
 TEST(AccessPlacesTest, ThereAreOnlySoMany) {
@@ -724,12 +909,12 @@ TEST(AccessPlacesTest, ThereAreOnlySoMany) {
   // One for each thread: they take most room.
   constexpr ThreadId kMost = kLimit / AccessPlaces::kBlock - 1;
   for (ThreadId thread = 0; thread < kMost; ++thread)
-    ASSERT_NE(places.IdOf({1, 0, 8, 0, thread}), 0U);
-  EXPECT_EQ(places.IdOf({1, 0, 8, 0, kMost}), 0U);
+    ASSERT_NE(places.IdOf({1, 0, 8, 0, thread}, thread), 0U);
+  EXPECT_EQ(places.IdOf({1, 0, 8, 0, kMost}, kMost), 0U);
   EXPECT_TRUE(places.WantsCollection());
   places.Collect(std::vector<bool>(places.id_limit()));
   EXPECT_FALSE(places.WantsCollection());
-  EXPECT_NE(places.IdOf({1, 0, 8, 0, kMost}), 0U);
+  EXPECT_NE(places.IdOf({1, 0, 8, 0, kMost}, kMost), 0U);
 }
 
 TEST(AccessPlacesTest, AtomicAccessesOfEachKindHaveTheirOwn) {

@@ -39,6 +39,10 @@ TraceOptions OptionsFor(std::uint64_t seed) {
   options.remaps = seed / 7 % 3 == 0;
   options.overlaps = seed / 11 % 4 != 0;
   options.words = 1 + static_cast<int>(seed / 13 % 4);
+  if (seed / 17 % 3 == 0) {
+    options.generations = 4;
+    options.events *= 2;
+  }
   return options;
 }
 

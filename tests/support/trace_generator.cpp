@@ -155,14 +155,19 @@ class Generator {
   }
 
   void Fork(ThreadId t) {
-    if (static_cast<int>(threads_.size()) >= options_.max_threads) return;
+    const auto alive = std::ranges::count(threads_, false, &Thread::ended);
+    if (alive >= options_.max_threads) return;
+    if (static_cast<int>(threads_.size()) >= options_.max_threads * options_.generations) return;
     Add(EventKind::kFork, t).other = static_cast<ThreadId>(threads_.size());
     threads_.emplace_back();
   }
 
   void End(ThreadId t) {
-    if (t == 0 || !options_.joins || !OneIn(2)) return;
+    if (t == 0 || !options_.joins || (options_.generations == 1 && !OneIn(2))) return;
     while (!threads_[t].held.empty()) Release(t);
+    // As a stack is given back.
+    if (options_.generations > 1 && options_.remaps && OneIn(2))
+      Add(EventKind::kClearHistory, t, kMemory, 8 * Below(options_.words + 1));
     threads_[t].ended = true;
     Add(EventKind::kThreadEnd, t);
   }

@@ -14,7 +14,8 @@ namespace trapline {
 struct TraceOptions {
   std::uint64_t seed = 1;
   int events = 80;      // about so many
-  int max_threads = 5;  // the initial one included
+  int max_threads = 5;  // at once, the initial one included
+  int generations = 1;  // so many times max_threads are started in all, and live the shorter
   int mutexes = 3;      // taken nested and, sometimes, repeatedly
   int rwlocks = 1;
   int keys = 1;  // happens-before/after
